@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "drivers/hca/sim/sim_device.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "dpdk/ethdev_wire.h"
+#include "drivers/hca/sim/engine.h"
+#include "sim/cable.h"
+#include "sim/nic.h"
+
+namespace nicmem::hca_sim {
+namespace {
+
+/// Cables of which one end is plugged in, by name: `wire=pair:NAME` on a second port takes the other.
+Result<std::unique_ptr<sim::Wire>> plug_cable(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<sim::Wire>> loose_ends;
+  const std::lock_guard lock(mutex);
+  if (auto found = loose_ends.find(name); found != loose_ends.end()) {
+    auto end = std::move(found->second);
+    loose_ends.erase(found);
+    return end;
+  }
+  auto [here, there] = sim::make_cable();
+  loose_ends[name] = std::move(there);
+  return std::move(here);
+}
+
+Result<std::unique_ptr<sim::Wire>> make_wire(const Options& options, const hca::PortOptions& port) {
+  const std::string& wire = options.wire;
+  if (wire == "loop") return sim::make_loopback();
+  if (wire.starts_with("pair:")) return plug_cable(wire.substr(5));
+  if (wire.starts_with("ethdev:")) return dpdk::EthdevWire::open(wire.substr(7));
+  sim::GeneratorOptions generator = options.generator;
+  std::ranges::copy(port.mac, generator.destination_mac.bytes);
+  NM_TRY(auto made, sim::Generator::create(generator));
+  return made;
+}
+
+Nanos steady_now() {
+  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::steady_clock::now().time_since_epoch())
+                                .count());
+}
+
+/// The model, what its ports' wires shall be, and its place on an engine thread.
+class SimDevice final : public hca::Hca {
+ public:
+  explicit SimDevice(Options options) : options_(std::move(options)) { expect(options_); }
+  ~SimDevice() override {
+    if (!options_.stepped()) Engine::remove(*nic_);
+  }
+
+  Result<void> start(const std::string& name) {
+    sim::NicOptions nic{.name = name, .sram_bytes = options_.sram_bytes, .guard = options_.guard};
+    nic.wire = [this](const hca::PortOptions& port) { return make_wire(wires_.at(port.name), port); };
+    nic.now = steady_now;
+    NM_TRY(nic_, sim::Nic::create(std::move(nic)));
+    return options_.stepped() ? Result<void>{} : Engine::add(*nic_, options_.cpu);
+  }
+
+  void expect(const Options& port) { wires_[port.port_name] = port; }
+  const Options& options() const { return options_; }
+
+  const hca::Capabilities& capabilities() const override { return nic_->capabilities(); }
+  Result<hca::Domain> create_domain() override { return nic_->create_domain(); }
+  void destroy_domain(hca::Domain domain) override { nic_->destroy_domain(domain); }
+  Result<std::unique_ptr<hca::DeviceMemory>> allocate_device_memory(size_t bytes) override {
+    return nic_->allocate_device_memory(bytes);
+  }
+  Result<std::unique_ptr<hca::MemoryRegion>> register_device_memory(hca::Domain domain, hca::DeviceMemory& memory,
+                                                                    size_t offset, size_t length,
+                                                                    hca::Access access) override {
+    return nic_->register_device_memory(domain, memory, offset, length, access);
+  }
+  Result<std::unique_ptr<hca::MemoryRegion>> register_host_memory(hca::Domain domain, void* start, size_t length,
+                                                                  hca::Access access) override {
+    return nic_->register_host_memory(domain, start, length, access);
+  }
+  Result<std::unique_ptr<hca::Port>> open_port(const hca::PortOptions& options) override {
+    return nic_->open_port(options);
+  }
+  size_t step(uint32_t budget) override { return options_.stepped() ? nic_->step(budget) : 0; }
+
+ private:
+  Options options_;
+  std::map<std::string, Options> wires_;  // by port name
+  std::unique_ptr<sim::Nic> nic_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<hca::Hca>> open(const std::string& name, const Options& options) {
+  auto device = std::make_unique<SimDevice>(options);
+  NM_TRY_VOID(device->start(name));
+  return device;
+}
+
+Result<void> join(hca::Hca& device, const Options& options) {
+  auto& sim = static_cast<SimDevice&>(device);  // open() makes no other kind
+  const Options& there = sim.options();
+  if ((options.sram_given && options.sram_bytes != there.sram_bytes) || options.guard != there.guard ||
+      options.stepped() != there.stepped())
+    return fail(Code::kInvalidArgument,
+                options.port_name + ": sram, cpu and guard belong to the device: ports that share it give the same");
+  sim.expect(options);
+  return {};
+}
+
+}  // namespace nicmem::hca_sim

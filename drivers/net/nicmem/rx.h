@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receive queue's data path. Control code (rxq.cc) fills a RxQueue in; rx_burst() runs it.
+//
+// Ring shape: `depth` WQEs (a power of two), each a list of up to eight scatter entries, entry k
+// pointing at a buffer of segments[k]. Every WQE is posted at all times but between a completion
+// and its repost: the ring never shrinks. mbufs[slot * kMaxRxSegments + k] owns the buffer that
+// entry k of WQE `slot` points at.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "compat.h"
+#include "hw/cqe.h"
+#include "hw/doorbell.h"
+#include "hw/wqe.h"
+#include "memory_map.h"
+
+namespace nicmem::pmd {
+
+inline constexpr uint32_t kMaxRxSegments = 8;
+
+/// One scatter entry, the same in every WQE of a queue.
+struct RxSegment {
+  rte_mempool* pool = nullptr;
+  rte_mempool* spill = nullptr;  // taken from when `pool` is dry; may be null
+  uint16_t length = 0;           // bytes of a frame that it takes
+  uint16_t headroom = 0;         // mbuf data_off
+};
+
+struct RxCounters {
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+  uint64_t no_mbuf = 0;             // frames dropped: no replacement buffer
+  uint64_t errors = 0;              // error completions
+  uint64_t flushed = 0;             // of these: WQEs given back by a queue already in error
+  uint64_t payload_bytes_nic = 0;   // of second and later segments: left on the card
+  uint64_t payload_bytes_host = 0;
+};
+
+/// Thread rule: the owning lcore only, between start and stop.
+struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
+  // Line 0: read per burst, `head` written per burst.
+  uint32_t head = 0;                    // completions consumed = WQEs consumed, free running
+  uint32_t depth = 0;                   // WQEs
+  uint32_t cq_depth = 0;                // completions, at least `depth`
+  uint16_t port_id = 0;
+  uint8_t num_segments = 0;
+  bool checksum_flags = false;          // report what the device verified
+  const hw::Cqe* cqes = nullptr;
+  std::byte* wqes = nullptr;
+  uint32_t stride_bytes = 0;            // between WQEs
+  bool hash = false;                    // report the RSS hash
+  rte_mbuf** mbufs = nullptr;
+  hw::DoorbellRecord* cq_consumer = nullptr;
+  hw::DoorbellRecord* rq_producer = nullptr;
+
+  std::array<RxSegment, kMaxRxSegments> segments{};
+  KeyCache keys;
+  RxCounters counters;
+  hca::ReceiveQueue* queue = nullptr;   // for recovery only
+
+  std::span<rte_mbuf*> slot(uint32_t index) {
+    return {mbufs + (index & (depth - 1)) * kMaxRxSegments, num_segments};
+  }
+};
+
+/// Gives every WQE its buffers and posts the whole ring. False: a pool is dry; what was taken stays
+/// in the slots for drain().
+bool fill(RxQueue& queue);
+
+/// Frees every posted buffer.
+void drain(RxQueue& queue);
+
+/// ethdev's receive function for a queue with that many segments a WQE.
+eth_rx_burst_t rx_burst_for(uint32_t num_segments);
+
+}  // namespace nicmem::pmd

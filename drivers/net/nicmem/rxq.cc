@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receive queues, control side: which buffers a WQE gets, and the queue's life on the device.
+#include <algorithm>
+#include <bit>
+
+#include "base/bits.h"
+#include "log.h"
+#include "port.h"
+
+namespace nicmem::pmd {
+namespace {
+
+uint32_t data_room(const rte_mempool* pool) {
+  return rte_pktmbuf_data_room_size(const_cast<rte_mempool*>(pool));
+}
+
+/// The program's own segments; the last pool is repeated until a whole frame fits, as DPDK's mlx5
+/// does. Segment 0 keeps the usual headroom. [rte_eth_rxseg_split]
+Result<void> use_given_segments(RxQueueConfig& queue, uint32_t max_frame) {
+  uint32_t covered = 0, count = 0;
+  for (; count < queue.given.size() || covered < max_frame; ++count) {
+    if (count == kMaxRxSegments)
+      return fail(Code::kInvalidArgument, "the receive segments hold " + std::to_string(covered) +
+                                              " bytes, a frame may have " + std::to_string(max_frame) +
+                                              ": accepted: segments that hold it, 8 at most");
+    const bool extra = count >= queue.given.size();
+    const rte_eth_rxseg_split& given = extra ? queue.given.back() : queue.given[count];
+    RxSegment& segment = queue.data.segments[count];
+    segment.pool = given.mp;
+    segment.spill = nullptr;
+    segment.headroom = static_cast<uint16_t>((extra ? 0 : given.offset) + (count == 0 ? RTE_PKTMBUF_HEADROOM : 0));
+    const uint32_t room = data_room(given.mp);
+    if (segment.headroom >= room)
+      return fail(Code::kInvalidArgument, "receive segment " + std::to_string(count) + ": its pool's buffers have " +
+                                              std::to_string(room) + " bytes, its offset takes them all");
+    const uint32_t length = extra || given.length == 0 ? room - segment.headroom : given.length;
+    segment.length = static_cast<uint16_t>(std::min(length, room - segment.headroom));
+    covered += segment.length;
+  }
+  queue.data.num_segments = static_cast<uint8_t>(count);
+  return {};
+}
+
+/// Whole frames: one buffer, or as many of the same pool as a frame needs.
+Result<void> use_whole_frames(RxQueueConfig& queue, uint32_t max_frame) {
+  const uint32_t room = data_room(queue.pool);
+  if (room <= RTE_PKTMBUF_HEADROOM)
+    return fail(Code::kInvalidArgument, "the pool's buffers have no room beyond the headroom");
+  if (room - RTE_PKTMBUF_HEADROOM < max_frame && (queue.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) == 0)
+    return fail(Code::kInvalidArgument,
+                "buffers hold " + std::to_string(room - RTE_PKTMBUF_HEADROOM) + " bytes, a frame may have " +
+                    std::to_string(max_frame) + ": accepted: larger buffers, a smaller MTU, or the scatter offload");
+  queue.given.assign(1, rte_eth_rxseg_split{.mp = queue.pool, .length = 0, .offset = 0, .proto_hdr = 0});
+  auto result = use_given_segments(queue, max_frame);
+  queue.given.clear();
+  return result;
+}
+
+/// How much of the device's memory this port's payload may take: an equal share for each port of
+/// the device, after a sixteenth (4 KiB at least) kept for the program's own allocations.
+size_t payload_share(const Device& device) {
+  const size_t size = device.memory->size();
+  const size_t reserve = std::max<size_t>(4096, size / 16);
+  return size <= reserve ? 0 : (size - reserve) / std::max(1u, device.ports);
+}
+
+/// The port's payload pools, made at the first start; made anew when frames have grown. `frames` is
+/// how many payloads may be on the way at once.
+Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes, const RxQueueConfig& queue) {
+  PayloadPool::Options options{.name = "nm_h" + std::to_string(port.ethdev->data->port_id),
+                               .buffers = frames,
+                               .buffer_bytes = bytes,
+                               .private_bytes = rte_pktmbuf_priv_size(queue.pool),
+                               .socket = queue.socket};
+  if (!port.host_payload || port.host_payload->buffer_bytes() < bytes || port.host_payload->buffers() < frames) {
+    port.host_payload.reset();
+    NM_TRY(port.host_payload, PayloadPool::in_host(options));
+  }
+  if (port.args.mode == Mode::kSplit || !port.device->memory) return {};
+  if (port.card_payload && port.card_payload->buffer_bytes() >= bytes) return {};
+  port.card_payload.reset();
+  options.name = "nm_c" + std::to_string(port.ethdev->data->port_id);
+  auto made = PayloadPool::on_card(port.device, options, payload_share(*port.device));
+  if (!made) {
+    NM_LOG(WARNING, "%s: %s: payloads stay in host memory", port.name.c_str(), made.error().what.c_str());
+    return {};
+  }
+  port.card_payload = std::move(*made);
+  return {};
+}
+
+/// Payloads on the way at once: every posted WQE, and what the program and the transmit rings hold.
+uint32_t payload_frames(const Port& port) {
+  uint32_t frames = 4096;
+  for (uint16_t i = 0; i < port.ethdev->data->nb_rx_queues; ++i)
+    if (const auto* queue = rx_queue(port.ethdev, i)) frames += 2 * queue->descriptors;
+  return frames;
+}
+
+/// Header from the program's pool, payload from ours.
+Result<void> use_own_split(Port& port, RxQueueConfig& queue, uint32_t max_frame) {
+  const uint32_t header = port.args.header_bytes;
+  const uint32_t room = data_room(queue.pool);
+  if (room < header + RTE_PKTMBUF_HEADROOM)
+    return fail(Code::kInvalidArgument, "the pool's buffers hold " + std::to_string(room) + " bytes: header=" +
+                                            std::to_string(header) + " and the headroom need " +
+                                            std::to_string(header + RTE_PKTMBUF_HEADROOM));
+  queue.data.segments[0] = {queue.pool, nullptr, static_cast<uint16_t>(header), RTE_PKTMBUF_HEADROOM};
+  queue.data.num_segments = 1;
+  if (header >= max_frame) return {};
+  const auto payload = static_cast<uint16_t>(max_frame - header);
+  NM_TRY_VOID(make_payload_pools(port, payload_frames(port), payload, queue));
+  RxSegment& segment = queue.data.segments[1];
+  segment = {port.host_payload->pool(), nullptr, payload, 0};
+  if (port.card_payload) {
+    segment.pool = port.card_payload->pool();
+    segment.spill = port.host_payload->pool();
+  }
+  queue.data.num_segments = 2;
+  return {};
+}
+
+Result<void> choose_segments(Port& port, RxQueueConfig& queue, uint32_t max_frame) {
+  if (!queue.given.empty()) return use_given_segments(queue, max_frame);
+  if (port.args.mode == Mode::kHost || port.args.split == Split::kOff) return use_whole_frames(queue, max_frame);
+  if (port.args.split == Split::kForce) return use_own_split(port, queue, max_frame);
+  if (!port.warned_no_split)
+    NM_LOG(WARNING, "%s: mode=%s without buffer split: whole frames in host memory. Programs that read only the "
+                    "first segment take chains with split=force", port.name.c_str(), name_of(port.args.mode));
+  port.warned_no_split = true;
+  return use_whole_frames(queue, max_frame);
+}
+
+}  // namespace
+
+RxQueueConfig::~RxQueueConfig() { stop_rx_queue(*this); }
+
+int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned socket,
+                   const rte_eth_rxconf* conf, rte_mempool* pool) {
+  rx_queue_release(dev, index);
+  auto queue = std::make_unique<RxQueueConfig>();
+  queue->descriptors = std::bit_ceil<uint32_t>(std::max<uint32_t>(descriptors, kMinDescriptors));
+  queue->offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
+  queue->socket = static_cast<int>(socket);
+  queue->pool = pool;
+  if (pool == nullptr)
+    for (uint16_t i = 0; i < conf->rx_nseg; ++i) queue->given.push_back(conf->rx_seg[i].split);
+  queue->data.port_id = dev->data->port_id;
+  dev->data->rx_queues[index] = queue.release();
+  return 0;
+}
+
+void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
+  delete rx_queue(dev, index);
+  dev->data->rx_queues[index] = nullptr;
+}
+
+Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
+  RxQueue& data = queue.data;
+  NM_TRY_VOID(choose_segments(port, queue, max_frame_of(port.ethdev->data->mtu)));
+  NM_TRY(queue.cq, port.hca->create_completion_queue(queue.descriptors));
+  NM_TRY(queue.rq, port.hca->create_receive_queue(
+                       port.device->domain, *queue.cq,
+                       {.depth = queue.descriptors, .scatter_entries = data.num_segments}));
+  queue.mbufs.assign(size_t{queue.rq->depth} * kMaxRxSegments, nullptr);
+  data.head = 0;
+  data.depth = queue.rq->depth;
+  data.cq_depth = static_cast<uint32_t>(queue.cq->ring.size());
+  data.cqes = queue.cq->ring.data();
+  data.cq_consumer = queue.cq->consumer;
+  data.wqes = queue.rq->ring.data();
+  data.stride_bytes = queue.rq->stride_bytes;
+  data.rq_producer = queue.rq->producer;
+  data.mbufs = queue.mbufs.data();
+  data.queue = queue.rq.get();
+  data.keys = KeyCache(port.device->map.get());
+  data.checksum_flags = (queue.offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM) != 0;
+  data.hash = (queue.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
+  // the list ends after num_segments entries
+  const hw::DataSegment end{be32(0), be32(hw::kInvalidKey), be64(0)};
+  auto* entry = reinterpret_cast<hw::DataSegment*>(data.wqes);
+  std::fill_n(entry, queue.rq->ring.size() / sizeof end, end);
+  if (fill(data)) return {};
+  return fail(Code::kExhausted, "receive ring of " + std::to_string(data.depth) +
+                                    ": its pools have fewer buffers, or memory that cannot be registered");
+}
+
+void stop_rx_queue(RxQueueConfig& queue) {
+  queue.rq.reset();
+  queue.cq.reset();
+  if (queue.data.mbufs != nullptr) drain(queue.data);
+  queue.data.mbufs = nullptr;
+  queue.data.cqes = nullptr;
+}
+
+}  // namespace nicmem::pmd

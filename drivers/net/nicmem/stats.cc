@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statistics. Basic ones are what ethdev defines; extended ones say where every frame, byte and
+// buffer went, so that sums can be checked: see README.md of this folder for the equations.
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "log.h"
+#include "port.h"
+
+namespace nicmem::pmd {
+namespace {
+
+template <class Visit>
+void for_each_rx(const rte_eth_dev* dev, Visit&& visit) {
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i)
+    if (const auto* queue = rx_queue(dev, i)) visit(i, *queue);
+}
+
+template <class Visit>
+void for_each_tx(const rte_eth_dev* dev, Visit&& visit) {
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i)
+    if (const auto* queue = tx_queue(dev, i)) visit(i, *queue);
+}
+
+RxCounters sum_rx(const rte_eth_dev* dev) {
+  RxCounters sum;
+  for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) {
+    const RxCounters& c = queue.data.counters;
+    sum.packets += c.packets;
+    sum.bytes += c.bytes;
+    sum.no_mbuf += c.no_mbuf;
+    sum.errors += c.errors;
+    sum.flushed += c.flushed;
+    sum.payload_bytes_nic += c.payload_bytes_nic;
+    sum.payload_bytes_host += c.payload_bytes_host;
+  });
+  return sum;
+}
+
+TxCounters sum_tx(const rte_eth_dev* dev) {
+  TxCounters sum;
+  for_each_tx(dev, [&sum](uint16_t, const TxQueueConfig& queue) {
+    const TxCounters& c = queue.data.counters;
+    sum.packets += c.packets;
+    sum.bytes += c.bytes;
+    sum.errors += c.errors;
+    sum.foreign_memory += c.foreign_memory;
+    sum.unknown_memory += c.unknown_memory;
+    sum.too_many_segments += c.too_many_segments;
+    sum.empty += c.empty;
+    sum.doorbells += c.doorbells;
+  });
+  return sum;
+}
+
+uint64_t tx_dropped(const TxCounters& c) {
+  return c.foreign_memory + c.unknown_memory + c.too_many_segments + c.empty;
+}
+
+/// Buffers of `pool` that posted WQEs point at. Exact when nothing moves.
+uint64_t posted_of(const rte_eth_dev* dev, const rte_mempool* pool) {
+  uint64_t posted = 0;
+  for_each_rx(dev, [&](uint16_t, const RxQueueConfig& queue) {
+    if (queue.data.mbufs == nullptr) return;
+    for (const rte_mbuf* mbuf : queue.mbufs) posted += mbuf != nullptr && mbuf->pool == pool;
+  });
+  return posted;
+}
+
+/// Hands every statistic, in one fixed order, to `emit(name, value)`.
+class Writer {
+ public:
+  Writer(rte_eth_xstat* values, rte_eth_xstat_name* names, unsigned size)
+      : values_(values), names_(names), size_(size) {}
+  void operator()(const char* name, uint64_t value) {
+    if (count_ < size_ && values_ != nullptr) values_[count_] = {.id = count_, .value = value};
+    if (count_ < size_ && names_ != nullptr)
+      std::snprintf(names_[count_].name, sizeof names_[count_].name, "%s", name);
+    ++count_;
+  }
+  int count() const { return static_cast<int>(count_); }
+
+ private:
+  rte_eth_xstat* values_;
+  rte_eth_xstat_name* names_;
+  unsigned size_;
+  unsigned count_ = 0;
+};
+
+void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxCounters& tx) {
+  const hca::PortCounters now = port.hca->counters();
+  const hca::PortCounters& base = port.counters_base;
+  emit("rx_device_frames", now.rx_frames - base.rx_frames);
+  emit("rx_no_buffer", now.rx_no_buffer - base.rx_no_buffer);
+  emit("rx_oversize", now.rx_oversize - base.rx_oversize);
+  emit("rx_filtered", now.rx_filtered - base.rx_filtered);
+  emit("rx_wqe_error", now.rx_error - base.rx_error);
+  emit("rx_malformed", now.rx_malformed - base.rx_malformed);
+  emit("rx_no_mbuf", rx.no_mbuf);
+  emit("tx_device_frames", now.tx_frames - base.tx_frames);
+  emit("tx_device_error", now.tx_error - base.tx_error);
+  emit("tx_wire_drops", now.tx_wire_drops - base.tx_wire_drops);
+  emit("tx_wqe_error", tx.errors);
+  emit("tx_foreign_memory", tx.foreign_memory);
+  emit("tx_unknown_memory", tx.unknown_memory);
+  emit("tx_too_many_segments", tx.too_many_segments);
+  emit("tx_empty", tx.empty);
+  emit("wire_generated", now.generated - base.generated);
+  emit("wire_held", now.wire_held);
+}
+
+void emit_payload(Writer& emit, const Port& port, const rte_eth_dev* dev, const RxCounters& rx) {
+  const uint64_t payload = rx.payload_bytes_nic + rx.payload_bytes_host;
+  emit("rx_payload_nicmem_bytes", rx.payload_bytes_nic);
+  emit("rx_payload_host_bytes", rx.payload_bytes_host);
+  emit("rx_payload_nicmem_permille", payload == 0 ? 0 : rx.payload_bytes_nic * 1000 / payload);
+  const struct {
+    const char* name;
+    const PayloadPool* pool;
+  } pools[] = {{"nicmem", port.card_payload.get()}, {"host", port.host_payload.get()}};
+  for (const auto& [name, pool] : pools) {
+    char label[64];
+    std::snprintf(label, sizeof label, "payload_%s_buffers", name);
+    emit(label, pool == nullptr ? 0 : pool->buffers());
+    std::snprintf(label, sizeof label, "payload_%s_free", name);
+    emit(label, pool == nullptr ? 0 : rte_mempool_avail_count(pool->pool()));
+    std::snprintf(label, sizeof label, "payload_%s_posted", name);
+    emit(label, pool == nullptr ? 0 : posted_of(dev, pool->pool()));
+  }
+  uint64_t in_flight = 0;
+  for_each_tx(dev, [&in_flight](uint16_t, const TxQueueConfig& queue) {
+    in_flight += queue.data.sent_head - queue.data.sent_tail;
+  });
+  emit("tx_in_flight", in_flight);
+  const MemoryStats stats = port.device->memory ? port.device->memory->stats() : MemoryStats{};
+  emit("nicmem_bytes", port.device->memory ? port.device->memory->size() : 0);
+  emit("nicmem_reads", stats.reads);
+  emit("slow_reads", stats.slow_reads);
+  emit("slow_reads_refused", stats.slow_reads_refused);
+}
+
+void emit_pcie(Writer& emit, const Port& port, uint64_t doorbells) {
+  hw::PcieTally tally = port.hca->pcie();
+  for (uint64_t i = 0; i < doorbells; ++i) tally[hw::PcieClass::kDoorbell] += hw::mmio_write(8);
+  for (size_t i = 0; i < hw::kPcieClasses; ++i) {
+    const hw::PcieTransfer& now = tally.by_class[i];
+    const hw::PcieTransfer& base = port.pcie_base.by_class[i];
+    const struct {
+      const char* name;
+      uint64_t value;
+    } rows[] = {{"out_bytes", now.out.bytes - base.out.bytes},
+                {"out_tlps", now.out.tlps - base.out.tlps},
+                {"in_bytes", now.in.bytes - base.in.bytes},
+                {"in_tlps", now.in.tlps - base.in.tlps}};
+    for (const auto& row : rows) {
+      char label[64];
+      std::snprintf(label, sizeof label, "pcie_%s_%s", hw::kPcieClassNames[i], row.name);
+      emit(label, row.value);
+    }
+  }
+  emit("tx_doorbells", doorbells);
+}
+
+int emit_all(rte_eth_dev* dev, Writer emit) {
+  const Port& port = port_of(dev);
+  const RxCounters rx = sum_rx(dev);
+  const TxCounters tx = sum_tx(dev);
+  emit_frames(emit, port, rx, tx);
+  emit_payload(emit, port, dev, rx);
+  emit_pcie(emit, port, tx.doorbells);
+  return emit.count();
+}
+
+}  // namespace
+
+int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
+  const Port& port = port_of(dev);
+  const hca::PortCounters now = port.hca->counters();
+  const hca::PortCounters& base = port.counters_base;
+  const RxCounters rx = sum_rx(dev);
+  const TxCounters tx = sum_tx(dev);
+  stats->ipackets = rx.packets;
+  stats->ibytes = rx.bytes;
+  stats->imissed = now.rx_no_buffer - base.rx_no_buffer;
+  stats->ierrors = now.rx_error - base.rx_error + now.rx_oversize - base.rx_oversize + now.rx_malformed -
+                   base.rx_malformed;
+  stats->rx_nombuf = rx.no_mbuf;
+  stats->opackets = tx.packets - tx.errors;
+  stats->obytes = tx.bytes;
+  stats->oerrors = tx.errors + tx_dropped(tx);
+  for_each_rx(dev, [stats](uint16_t i, const RxQueueConfig& queue) {
+    if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
+    stats->q_ipackets[i] = queue.data.counters.packets;
+    stats->q_ibytes[i] = queue.data.counters.bytes;
+    stats->q_errors[i] = queue.data.counters.errors;
+  });
+  for_each_tx(dev, [stats](uint16_t i, const TxQueueConfig& queue) {
+    if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
+    stats->q_opackets[i] = queue.data.counters.packets;
+    stats->q_obytes[i] = queue.data.counters.bytes;
+  });
+  return 0;
+}
+
+int stats_reset(rte_eth_dev* dev) {
+  Port& port = port_of(dev);
+  port.counters_base = port.hca->counters();
+  port.pcie_base = port.hca->pcie();
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i)
+    if (auto* queue = rx_queue(dev, i)) queue->data.counters = {};
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i)
+    if (auto* queue = tx_queue(dev, i)) queue->data.counters = {};
+  return 0;
+}
+
+int xstats_get(rte_eth_dev* dev, rte_eth_xstat* out, unsigned size) {
+  return emit_all(dev, Writer(out, nullptr, size));
+}
+
+int xstats_get_names(rte_eth_dev* dev, rte_eth_xstat_name* names, unsigned size) {
+  return emit_all(dev, Writer(nullptr, names, size));
+}
+
+}  // namespace nicmem::pmd

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Device memory for C programs. Regions come from a running port: rte_pmd_nicmem_alloc().
+ *
+ * All functions return 0 or a negative errno value: -EINVAL (a range outside the region, an offset
+ * or length that is no multiple of 4), -ENOMEM (slow reads above the allowed rate).
+ */
+#ifndef NICMEM_H
+#define NICMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct nicmem_memory; /* one device's memory */
+
+/* A piece of device memory. `offset` is what a work request carries, never a pointer. */
+struct nicmem_region {
+  uint64_t offset;
+  size_t size; /* bytes */
+  uint32_t key;
+  struct nicmem_memory *memory;
+};
+
+/* Writes `length` bytes at `offset` of the region, fenced. Multiples of 4. */
+int nicmem_copy_to(const struct nicmem_region *region, size_t offset, const void *data, size_t length);
+
+/* Reads; slow (50 to 528 times a DRAM read on a card) and counted. Multiples of 4. */
+int nicmem_copy_from(const struct nicmem_region *region, size_t offset, void *out, size_t length);
+
+/* The address that an mbuf takes (rte_pktmbuf_attach_extbuf). Do not load from it. */
+void *nicmem_pointer(const struct nicmem_region *region);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The modelled ConnectX as an hca::Hca: device memory, memory regions, ports, and step(), which is
+// all that makes it run.
+//
+// Threads: the control calls come from one thread at a time, step() from one thread at a time (the
+// same or another); they keep out of each other's way. Rings, records and registers are used
+// without a lock, in the order that lib/hw names. Every object must be gone before the Nic.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "hca/hca.h"
+#include "sim/gate.h"
+#include "sim/nic_memory.h"
+#include "sim/port.h"
+#include "sim/sram.h"
+#include "sim/wire.h"
+
+namespace nicmem::sim {
+
+struct NicOptions {
+  std::string name = "sim";
+  size_t sram_bytes = 256_KiB;      // 1 to Sram::kMaxBytes
+  bool guard = false;               // DeviceMemory::window() allows no access
+  WireFactory wire = {};            // for Hca::open_port(options)
+  std::function<Nanos()> now = {};  // for Hca::step(budget); none: one nanosecond a step
+};
+
+template <Bus B>
+class BasicNic final : public hca::Hca, private PortHost {
+ public:
+  using Port = BasicPort<B>;
+
+  static Result<std::unique_ptr<BasicNic>> create(NicOptions options) {
+    NM_TRY(Sram sram, Sram::create(options.sram_bytes, options.guard));
+    return std::unique_ptr<BasicNic>(new BasicNic(std::move(options), std::move(sram)));
+  }
+  ~BasicNic() override { NM_CHECK(ports_.empty()); }
+
+  const hca::Capabilities& capabilities() const override { return capabilities_; }
+  Result<hca::Domain> create_domain() override { return memory_.create_domain(); }
+  void destroy_domain(hca::Domain domain) override { memory_.destroy_domain(domain); }
+
+  Result<std::unique_ptr<hca::DeviceMemory>> allocate_device_memory(size_t bytes) override {
+    return memory_.allocate(bytes);
+  }
+  Result<std::unique_ptr<hca::MemoryRegion>> register_device_memory(hca::Domain domain,
+                                                                    hca::DeviceMemory& memory,
+                                                                    size_t offset, size_t length,
+                                                                    hca::Access access) override {
+    return memory_.register_device(domain, memory, offset, length, access);
+  }
+  Result<std::unique_ptr<hca::MemoryRegion>> register_host_memory(hca::Domain domain, void* start,
+                                                                  size_t length,
+                                                                  hca::Access access) override {
+    return memory_.register_host(domain, start, length, access);
+  }
+
+  /// Asks NicOptions::wire for what the port is plugged into.
+  Result<std::unique_ptr<hca::Port>> open_port(const hca::PortOptions& options) override {
+    if (options_.wire == nullptr) {
+      return nicmem::fail(Code::kInvalidArgument,
+                          "port " + options.name + ": the model was made without a wire");
+    }
+    NM_TRY(std::unique_ptr<Wire> wire, options_.wire(options));
+    return std::unique_ptr<hca::Port>(open_port(options, std::move(wire)));
+  }
+
+  std::unique_ptr<Port> open_port(const hca::PortOptions& options, std::unique_ptr<Wire> wire) {
+    const Gate::Control control(memory_.gate());
+    PortHost& host = *this;
+    auto port =
+        std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options, std::move(wire));
+    ports_.push_back(port.get());
+    return port;
+  }
+
+  size_t step(uint32_t budget) override {
+    return step(options_.now ? options_.now() : ++steps_, budget);
+  }
+
+  /// Moves at most `budget` frames per port and direction; returns how many. `now` never goes back.
+  size_t step(Nanos now, uint32_t budget) {
+    const Gate::Step gate(memory_.gate());
+    size_t moved = 0;
+    for (Port* port : ports_) moved += port->run(now, budget);
+    return moved;
+  }
+
+ private:
+  BasicNic(NicOptions options, Sram sram) : options_(std::move(options)), memory_(std::move(sram)) {
+    capabilities_ = {.name = options_.name,
+                     .device_memory_bytes = memory_.sram_bytes(),
+                     .max_queue_depth = hw::kMaxQueueDepth,
+                     .max_scatter_entries = kMaxScatterEntries,
+                     .max_queues = kMaxQueues,
+                     .max_frame_bytes = kMaxFrameBytes};
+  }
+
+  bool has(hca::Domain domain) const override { return memory_.has(domain); }
+  uint32_t next_queue_number() override { return ++last_queue_; }
+  void forget(hca::Port& port) override { std::erase(ports_, &port); }
+
+  NicOptions options_;
+  hca::Capabilities capabilities_;
+  NicMemory memory_;
+  std::vector<Port*> ports_;
+  uint32_t last_queue_ = 0;
+  Nanos steps_ = 0;
+};
+
+using Nic = BasicNic<CountingBus>;
+extern template class BasicPort<CountingBus>;
+extern template class BasicNic<CountingBus>;
+
+}  // namespace nicmem::sim

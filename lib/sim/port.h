@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One modelled Ethernet port: a wire, two engines, and the queues that they serve.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hca/hca.h"
+#include "sim/gate.h"
+#include "sim/port_core.h"
+#include "sim/queues.h"
+#include "sim/rx_engine.h"
+#include "sim/tx_engine.h"
+
+namespace nicmem::sim {
+
+inline constexpr uint32_t kMaxScatterEntries = 32;
+inline constexpr uint32_t kMaxQueues = 64;
+inline constexpr uint32_t kLinkMbps = 100'000;
+
+/// What a port needs of its device. Called under the gate.
+class PortHost {
+ public:
+  virtual ~PortHost() = default;
+  virtual bool has(hca::Domain domain) const = 0;
+  virtual uint32_t next_queue_number() = 0;
+  virtual void forget(hca::Port& port) = 0;
+};
+
+/// Control calls from any one thread at a time; run() from the thread that steps the device.
+template <Bus B>
+class BasicPort final : public hca::Port, private QueueHost {
+ public:
+  BasicPort(Gate& gate, PortHost& host, const MrTable& regions, const hca::PortOptions& options,
+            std::unique_ptr<Wire> wire)
+      : gate_(gate),
+        host_(host),
+        core_{.regions = regions, .wire = std::move(wire), .header_bytes = options.header_bytes},
+        rx_(core_),
+        tx_(core_) {}
+  /// The port's queues must be gone.
+  ~BasicPort() override {
+    const Gate::Control control(gate_);
+    NM_CHECK(completion_rings_.empty());
+    host_.forget(*this);
+  }
+
+  Result<std::unique_ptr<hca::CompletionQueue>> create_completion_queue(uint32_t depth) override {
+    NM_TRY_VOID(check_depth("completion queue", depth));
+    const Gate::Control control(gate_);
+    QueueHost& host = *this;
+    auto queue =
+        std::make_unique<SimCompletionQueue>(gate_, host, depth, host_.next_queue_number());
+    completion_rings_.push_back(&queue->device());
+    return queue;
+  }
+
+  Result<std::unique_ptr<hca::ReceiveQueue>> create_receive_queue(
+      hca::Domain domain, hca::CompletionQueue& cq, const hca::ReceiveOptions& options) override {
+    NM_TRY_VOID(check_depth("receive queue", options.depth));
+    if (options.scatter_entries == 0 || options.scatter_entries > kMaxScatterEntries) {
+      return nicmem::fail(Code::kInvalidArgument,
+                          "receive queue: " + std::to_string(options.scatter_entries) +
+                              " scatter entries, accepted: 1 to " +
+                              std::to_string(kMaxScatterEntries));
+    }
+    const Gate::Control control(gate_);
+    NM_TRY(CompletionRing * ring, ring_of(cq, domain));
+    if (receive_queues_.size() >= kMaxQueues) return too_many("receive");
+    QueueHost& host = *this;
+    auto queue = std::make_unique<SimReceiveQueue>(gate_, host, domain, *ring, options,
+                                                   host_.next_queue_number());
+    receive_queues_.push_back({queue.get(), &queue->device()});
+    return queue;
+  }
+
+  Result<std::unique_ptr<hca::SendQueue>> create_send_queue(hca::Domain domain,
+                                                            hca::CompletionQueue& cq,
+                                                            uint32_t depth_blocks) override {
+    NM_TRY_VOID(check_depth("send queue", depth_blocks));
+    const Gate::Control control(gate_);
+    NM_TRY(CompletionRing * ring, ring_of(cq, domain));
+    if (send_queues_ >= kMaxQueues) return too_many("send");
+    QueueHost& host = *this;
+    auto queue = std::make_unique<SimSendQueue>(gate_, host, domain, *ring, depth_blocks,
+                                                host_.next_queue_number());
+    tx_.add(queue->device());
+    ++send_queues_;
+    return queue;
+  }
+
+  Result<void> steer(const hca::SteeringOptions& options) override {
+    const Gate::Control control(gate_);
+    std::vector<ReceiveRing*> rings;
+    for (const hca::ReceiveQueue* queue : options.queues) {
+      const auto known = [&](const Receiver& r) { return r.queue == queue; };
+      const auto at = std::find_if(receive_queues_.begin(), receive_queues_.end(), known);
+      if (at == receive_queues_.end()) {
+        return nicmem::fail(Code::kInvalidArgument, "steering: entry " +
+                                                        std::to_string(rings.size()) +
+                                                        " is no receive queue of this port");
+      }
+      rings.push_back(at->ring);
+    }
+    rx_.steer(Steering(options, std::move(rings)));
+    return {};
+  }
+
+  Result<void> set_max_frame(uint32_t bytes) override {
+    if (bytes < 60 || bytes > kMaxFrameBytes) {
+      return nicmem::fail(Code::kInvalidArgument, "largest frame: " + std::to_string(bytes) +
+                                                      " bytes, accepted: 60 to " +
+                                                      std::to_string(kMaxFrameBytes));
+    }
+    const Gate::Control control(gate_);
+    core_.max_frame_bytes = bytes;
+    return {};
+  }
+
+  Result<void> start() override {
+    const Gate::Control control(gate_);
+    started_ = true;
+    return {};
+  }
+
+  /// What was posted for sending goes out as far as the wire takes it; frames from the wire wait.
+  void stop() override {
+    const Gate::Control control(gate_);
+    if (!started_) return;
+    while (tx_.run(now_, hw::kMaxQueueDepth) > 0) {
+    }
+    started_ = false;
+  }
+
+  hca::LinkState link() const override {
+    const Gate::Control control(gate_);
+    return {.up = started_, .speed_mbps = kLinkMbps};
+  }
+
+  hca::PortCounters counters() const override {
+    const Gate::Control control(gate_);
+    hca::PortCounters counters = core_.counters;
+    counters.generated = core_.wire->generated();
+    counters.wire_held = core_.wire->held() + rx_.held();
+    return counters;
+  }
+
+  hw::PcieTally pcie() const override {
+    const Gate::Control control(gate_);
+    return core_.bus.tally();
+  }
+
+  size_t last_sent(std::span<std::byte> out) const override {
+    const Gate::Control control(gate_);
+    const Frame frame = tx_.last_sent();
+    std::copy_n(frame.begin(), std::min(out.size(), frame.size()), out.begin());
+    return frame.size();
+  }
+
+  /// To be read when nothing steps the device.
+  const B& bus() const { return core_.bus; }
+
+  /// Under the gate. Moves at most `budget` frames each way; returns how many.
+  size_t run(Nanos now, uint32_t budget) {
+    now_ = now;
+    if (!started_) return 0;
+    const size_t sent = tx_.run(now, budget);
+    return sent + rx_.run(now, budget);
+  }
+
+ private:
+  struct Receiver {
+    const hca::ReceiveQueue* queue;
+    ReceiveRing* ring;
+  };
+
+  static Result<void> check_depth(const char* what, uint32_t depth) {
+    if (std::has_single_bit(depth) && depth <= hw::kMaxQueueDepth) return {};
+    return nicmem::fail(Code::kInvalidArgument, std::string(what) + ": depth " +
+                                                    std::to_string(depth) +
+                                                    ", accepted: powers of two up to " +
+                                                    std::to_string(hw::kMaxQueueDepth));
+  }
+
+  static tl::unexpected<Error> too_many(const char* direction) {
+    return nicmem::fail(Code::kExhausted, std::string(direction) + " queues: the port has " +
+                                              std::to_string(kMaxQueues));
+  }
+
+  /// The device's side of `cq`, if that and `domain` are this port's and its device's.
+  Result<CompletionRing*> ring_of(hca::CompletionQueue& cq, hca::Domain domain) {
+    if (!host_.has(domain)) {
+      return nicmem::fail(Code::kNotFound, "queue: protection domain " +
+                                               std::to_string(static_cast<uint32_t>(domain)) +
+                                               " does not exist");
+    }
+    for (CompletionRing* ring : completion_rings_) {
+      if (ring->serves(cq)) return ring;
+    }
+    return nicmem::fail(
+        Code::kInvalidArgument,
+        "queue: completion queue " + std::to_string(cq.number) + " is not this port's");
+  }
+
+  void forget(CompletionRing& ring) override { std::erase(completion_rings_, &ring); }
+  void forget(ReceiveRing& ring) override {
+    std::erase_if(receive_queues_, [&](const Receiver& r) { return r.ring == &ring; });
+    if (rx_.steering().uses(ring)) rx_.steer(Steering());
+  }
+  void forget(SendRing& ring) override {
+    tx_.remove(ring);
+    --send_queues_;
+  }
+
+  Gate& gate_;
+  PortHost& host_;
+  PortCore<B> core_;
+  RxEngine<B> rx_;
+  TxEngine<B> tx_;
+  std::vector<CompletionRing*> completion_rings_;
+  std::vector<Receiver> receive_queues_;
+  uint32_t send_queues_ = 0;
+  bool started_ = false;
+  Nanos now_ = 0;  // of the last run()
+};
+
+}  // namespace nicmem::sim

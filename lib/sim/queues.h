@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The control path's queue objects: they own the memory that driver and device share, and the
+// device's side of it. Not templates: what a port does with them is behind QueueHost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "hca/hca.h"
+#include "hw/wqe.h"
+#include "sim/gate.h"
+#include "sim/memory.h"
+#include "sim/rings.h"
+
+namespace nicmem::sim {
+
+/// The port, as its queues see it. Called under the gate.
+class QueueHost {
+ public:
+  virtual ~QueueHost() = default;
+  virtual void forget(CompletionRing& ring) = 0;
+  virtual void forget(ReceiveRing& ring) = 0;
+  virtual void forget(SendRing& ring) = 0;
+};
+
+class SimCompletionQueue final : public hca::CompletionQueue {
+ public:
+  SimCompletionQueue(Gate& gate, QueueHost& host, uint32_t depth, uint32_t queue_number)
+      : gate_(gate), host_(host), memory_(size_t{depth} * sizeof(hw::Cqe), kRingAlignment) {
+    ring = {reinterpret_cast<hw::Cqe*>(memory_.data()), depth};
+    consumer = record_.get();
+    number = queue_number;
+    device_ = std::make_unique<CompletionRing>(ring, *consumer);
+  }
+  /// The queues that complete here must be gone.
+  ~SimCompletionQueue() override {
+    const Gate::Control control(gate_);
+    NM_CHECK(device_->queues == 0);
+    host_.forget(*device_);
+  }
+  CompletionRing& device() { return *device_; }
+
+ private:
+  Gate& gate_;
+  QueueHost& host_;
+  AlignedBytes memory_;
+  OwnLine<hw::DoorbellRecord> record_;
+  std::unique_ptr<CompletionRing> device_;
+};
+
+/// Fills what a receive and a send ring have in common.
+inline void set_up(WorkRing& device, std::byte* ring, hw::DoorbellRecord& record,
+                   CompletionRing& completions, hca::Domain domain, uint32_t number) {
+  device.ring = ring;
+  device.record = &record;
+  device.completions = &completions;
+  device.domain = domain;
+  device.number = number;
+  ++completions.queues;
+}
+
+class SimReceiveQueue final : public hca::ReceiveQueue {
+ public:
+  SimReceiveQueue(Gate& gate, QueueHost& host, hca::Domain domain, CompletionRing& completions,
+                  const hca::ReceiveOptions& options, uint32_t queue_number)
+      : gate_(gate),
+        host_(host),
+        memory_(size_t{options.depth} * hw::receive_wqe_stride(options.scatter_entries),
+                kRingAlignment) {
+    ring = memory_.bytes();
+    depth = options.depth;
+    stride_bytes = hw::receive_wqe_stride(options.scatter_entries);
+    producer = record_.get();
+    number = queue_number;
+    device_.depth = depth;
+    device_.stride_bytes = stride_bytes;
+    set_up(device_, memory_.data(), *producer, completions, domain, number);
+  }
+  ~SimReceiveQueue() override {
+    const Gate::Control control(gate_);
+    host_.forget(device_);
+    --device_.completions->queues;
+  }
+  /// Starts the completion ring anew too: all queues that share one must be reset together.
+  Result<void> reset() override {
+    const Gate::Control control(gate_);
+    device_.reset();
+    device_.completions->reset();
+    return {};
+  }
+  ReceiveRing& device() { return device_; }
+
+ private:
+  Gate& gate_;
+  QueueHost& host_;
+  AlignedBytes memory_;
+  OwnLine<hw::DoorbellRecord> record_;
+  ReceiveRing device_;
+};
+
+class SimSendQueue final : public hca::SendQueue {
+ public:
+  SimSendQueue(Gate& gate, QueueHost& host, hca::Domain domain, CompletionRing& completions,
+               uint32_t depth_blocks, uint32_t queue_number)
+      : gate_(gate),
+        host_(host),
+        memory_(size_t{depth_blocks} * hw::kWqeBlockBytes, kRingAlignment) {
+    ring = memory_.bytes();
+    depth = depth_blocks;
+    producer = record_.get();
+    doorbell = register_.get();
+    number = queue_number;
+    device_.depth = depth;
+    device_.stride_bytes = hw::kWqeBlockBytes;
+    device_.doorbell = doorbell;
+    set_up(device_, memory_.data(), *producer, completions, domain, number);
+  }
+  ~SimSendQueue() override {
+    const Gate::Control control(gate_);
+    host_.forget(device_);
+    --device_.completions->queues;
+  }
+  /// As SimReceiveQueue::reset(). The doorbell register is cleared: the first work request after a
+  /// reset may have the very control segment that rang last before it.
+  Result<void> reset() override {
+    const Gate::Control control(gate_);
+    device_.reset();
+    device_.completions->reset();
+    const uint64_t silent = 0;  // no control segment starts so: queue numbers start at 1
+    doorbell->ring(&silent);
+    device_.seen_doorbell = silent;
+    device_.record_due = false;
+    return {};
+  }
+  SendRing& device() { return device_; }
+
+ private:
+  Gate& gate_;
+  QueueHost& host_;
+  AlignedBytes memory_;
+  OwnLine<hw::DoorbellRecord> record_;
+  OwnLine<hw::DoorbellRegister> register_;
+  SendRing device_;
+};
+
+}  // namespace nicmem::sim
