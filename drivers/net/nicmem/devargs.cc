@@ -75,6 +75,8 @@ Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::
     NM_TRY_VOID(parse_word(key, value, kSpills));
   } else if (key == "guard") {
     NM_TRY(args.guard, parse_word(key, value, kSwitch));
+  } else if (key == "promiscuous") {
+    NM_TRY(args.promiscuous, parse_word(key, value, kSwitch));
   } else if (key == "device") {
     if (value.empty()) return bad_value(key, value, "a name");
     args.device = value;

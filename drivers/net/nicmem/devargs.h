@@ -41,6 +41,7 @@ struct Devargs {
   uint32_t header_bytes = 128;
   uint32_t tx_inline_bytes = 0;   // resolved: the header in mode nicmem, else 0, unless given
   bool guard = false;             // the CPU's mapping of payload memory allows no access
+  bool promiscuous = false;       // from the first frame on, before the program can ask for it
   std::string device;             // ports with the same name share one device; empty: own device
   std::optional<std::array<uint8_t, 6>> mac;
   std::vector<std::pair<std::string, std::string>> rest;  // for the control path
@@ -52,7 +53,7 @@ Result<Devargs> parse_devargs(std::string_view text);
 
 /// The keys of parse_devargs, for the error about an unknown key.
 inline constexpr std::string_view kDevargKeys =
-    "hca, mode, split, header, tx_inline, spill, guard, device, mac";
+    "hca, mode, split, header, tx_inline, spill, guard, promiscuous, device, mac";
 
 const char* name_of(Mode mode);
 

@@ -56,7 +56,7 @@ int probe(rte_vdev_device* vdev) {
   (*port)->ethdev = dev;
   *static_cast<Port**>(dev->data->dev_private) = port->release();
   dev->data->mac_addrs = addresses;
-  dev->data->promiscuous = 0;
+  dev->data->promiscuous = port_of(dev).args.promiscuous ? 1 : 0;
   dev->data->dev_link.link_speed = RTE_ETH_SPEED_NUM_100G;
   dev->data->dev_link.link_duplex = RTE_ETH_LINK_FULL_DUPLEX;
   dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
@@ -90,6 +90,6 @@ RTE_INIT(nicmem_register) {
 RTE_PMD_EXPORT_NAME(net_nicmem, __COUNTER__);
 RTE_PMD_REGISTER_PARAM_STRING(net_nicmem,
                               "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
-                              "split=auto|force|off tx_inline=<0|18-512> spill=sw guard=0|1 device=<name> "
+                              "split=auto|force|off tx_inline=<0|18-512> spill=sw guard=0|1 promiscuous=0|1 device=<name> "
                               "mac=<address> sram=<size> wire=gen|loop|pair:<name>|ethdev:<name> "
                               "cpu=<n>|any|none");
