@@ -23,7 +23,7 @@ struct Engine::State {
       : routes(std::move(table)), egress(interfaces_count), counts(interfaces_count) {}
   ~State() {
     // Each may hold buffers of the others in its send queue.
-    for (dpdk::Port& port : ports) port.close();
+    for (dpdk::Port& port : ports) port.stop();
   }
 
   dpdk::RouteTable routes;

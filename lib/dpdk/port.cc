@@ -166,12 +166,13 @@ Result<Port> Port::open(const PortOptions& options) {
   return port;
 }
 
-Port::~Port() { close(); }
+Port::~Port() {
+  stop();
+  if (open_) rte_eth_dev_close(info_.id);
+}
 
-void Port::close() {
-  if (!std::exchange(open_, false)) return;
-  rte_eth_dev_stop(info_.id);
-  rte_eth_dev_close(info_.id);
+void Port::stop() {
+  if (std::exchange(running_, false)) rte_eth_dev_stop(info_.id);
 }
 
 }  // namespace nicmem::dpdk

@@ -18,7 +18,7 @@ struct PortOptions {
   uint16_t rx_queues = 1;
   uint16_t tx_queues = 1;
   uint16_t rx_descriptors = 1024;  // adjusted to what the device allows
-  uint16_t tx_descriptors = 1024;
+  uint16_t tx_descriptors = 2048;  // a whole receive ring may wait behind a busy wire
   uint32_t mtu_bytes = 1500;
   uint32_t mbufs = 4096;  // receive buffers of the port, all queues
   bool promiscuous = false;
@@ -41,8 +41,8 @@ Result<uint16_t> find_port(const std::string& name);
 Result<std::string> driver_of(uint16_t port);
 
 /// Owns a started port and its receive buffers; stops and closes it at the end. Ports that forward
-/// to each other hold each other's buffers in their send queues: close() all of them before the
-/// first is destroyed.
+/// to each other hold each other's buffers in their send queues: stop() all of them before the
+/// first is closed.
 class Port {
  public:
   /// kNotFound: no such ethdev. kInvalidArgument: an option beyond what the device accepts, which
@@ -52,12 +52,13 @@ class Port {
   Port(Port&& other) noexcept
       : info_(std::move(other.info_)),
         pool_(std::move(other.pool_)),
-        open_(std::exchange(other.open_, false)) {}
+        open_(std::exchange(other.open_, false)),
+        running_(std::exchange(other.running_, false)) {}
   Port& operator=(Port&&) = delete;
   ~Port();
 
-  /// Stops and closes the device; its buffers stay until destruction.
-  void close();
+  /// Lets nothing in or out any more, and gives back what waits in the send queues. Idempotent.
+  void stop();
 
   const PortInfo& info() const { return info_; }
   uint16_t id() const { return info_.id; }
@@ -69,6 +70,7 @@ class Port {
   PortInfo info_;
   Mempool pool_;
   bool open_ = true;
+  bool running_ = true;
 };
 
 }  // namespace nicmem::dpdk

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receive queues, control side: which buffers a WQE gets, and the queue's life on the device.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "base/bits.h"
@@ -67,7 +68,9 @@ size_t payload_share(const Device& device) {
 /// The port's payload pools, made at the first start; made anew when frames have grown. `frames` is
 /// how many payloads may be on the way at once.
 Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes, const RxQueueConfig& queue) {
-  PayloadPool::Options options{.name = "nm_h" + std::to_string(port.ethdev->data->port_id),
+  static std::atomic<uint32_t> serial{0};  // a pool left behind keeps its name
+  const std::string suffix = std::to_string(port.ethdev->data->port_id) + "_" + std::to_string(serial++);
+  PayloadPool::Options options{.name = "nm_host" + suffix,
                                .buffers = frames,
                                .buffer_bytes = bytes,
                                .private_bytes = rte_pktmbuf_priv_size(queue.pool),
@@ -79,7 +82,7 @@ Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes, con
   if (port.args.mode == Mode::kSplit || !port.device->memory) return {};
   if (port.card_payload && port.card_payload->buffer_bytes() >= bytes) return {};
   port.card_payload.reset();
-  options.name = "nm_c" + std::to_string(port.ethdev->data->port_id);
+  options.name = "nm_card" + suffix;
   auto made = PayloadPool::on_card(port.device, options, payload_share(*port.device));
   if (!made) {
     NM_LOG(WARNING, "%s: %s: payloads stay in host memory", port.name.c_str(), made.error().what.c_str());
