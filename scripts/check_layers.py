@@ -18,7 +18,7 @@ LAYERS = {
     "lib/base": [],
     "lib/hw": ["lib/base"],
     "lib/hca": ["lib/base", "lib/hw"],
-    "lib/nicmem": ["lib/base", "lib/hca"],
+    "lib/nicmem": ["lib/base", "lib/hw", "lib/hca"],
     "lib/sim": ["lib/base", "lib/hw", "lib/hca"],
     "lib/dpdk": ["lib/*"],
     "lib/nf": ["lib/base", "lib/hw"],

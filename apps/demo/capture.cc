@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine.h"
+#include "apps/l3fwd/engine.h"
 #include "ports.h"
 
 namespace nicmem::demo {
@@ -20,12 +20,14 @@ constexpr uint8_t kNextHopMac[6] = {0x02, 0, 0, 0, 0x02, 0x01};
 
 Result<std::vector<Bytes>> read_frames(const std::string& path) {
   char why[PCAP_ERRBUF_SIZE];
-  const std::unique_ptr<pcap_t, void (*)(pcap_t*)> file(pcap_open_offline(path.c_str(), why), pcap_close);
+  const std::unique_ptr<pcap_t, void (*)(pcap_t*)> file(pcap_open_offline(path.c_str(), why),
+                                                        pcap_close);
   if (!file) return fail(Code::kSystem, path + ": " + why + "; accepted: a pcap file");
   std::vector<Bytes> frames;
   pcap_pkthdr* record = nullptr;
   const u_char* data = nullptr;
-  while (pcap_next_ex(file.get(), &record, &data) == 1) frames.emplace_back(data, data + record->caplen);
+  while (pcap_next_ex(file.get(), &record, &data) == 1)
+    frames.emplace_back(data, data + record->caplen);
   return frames;
 }
 
@@ -37,10 +39,12 @@ uint16_t header_checksum(const uint8_t* header) {
 }
 
 /// Plain IPv4 routing written anew, with the checksum computed from scratch: what must come out, or
-/// nothing. Frames that need more than that (options, other protocols) are expected to be dropped or
-/// are left to the tests: the bundled captures hold plain unicast IPv4.
+/// nothing. Frames that need more than that (options, other protocols) are expected to be dropped
+/// or are left to the tests: the bundled captures hold plain unicast IPv4.
 bool route(Bytes& frame) {
-  if (frame.size() < 34 || (frame[0] & 1) != 0 || frame[12] != 0x08 || frame[13] != 0x00 || frame[14] != 0x45) return false;
+  if (frame.size() < 34 || (frame[0] & 1) != 0 || frame[12] != 0x08 || frame[13] != 0x00 ||
+      frame[14] != 0x45)
+    return false;
   uint8_t* const ip = frame.data() + 14;
   if (header_checksum(ip) != 0 || ip[8] <= 1) return false;
   ip[8] = static_cast<uint8_t>(ip[8] - 1);
@@ -89,8 +93,10 @@ Result<CaptureResult> run_capture(const std::string& path, const std::string& fo
   {
     Vdevs vdevs;
     NM_TRY_VOID(vdevs.plug("net_pcap0", "rx_pcap=" + path + ",tx_pcap=" + output));
-    NM_TRY_VOID(vdevs.plug(kPort, "wire=ethdev:net_pcap0,mode=nicmem,split=force,header=64,sram=8MiB,guard=1,cpu=none,"
-                                  "promiscuous=1,mac=02:00:00:00:00:01"));
+    NM_TRY_VOID(vdevs.plug(
+        kPort,
+        "wire=ethdev:net_pcap0,mode=nicmem,split=force,header=64,sram=8MiB,guard=1,cpu=none,"
+        "promiscuous=1,mac=02:00:00:00:00:01"));
     NM_TRY_VOID(forward_all(result));
   }
   NM_TRY(std::vector<Bytes> expected, read_frames(path));

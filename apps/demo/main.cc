@@ -29,8 +29,10 @@ struct Options {
 };
 
 std::optional<int> parse(int argc, char** argv, Options& out) {
-  CLI::App app("Forwards a capture and generated traffic through net_nicmem and prints one table.", "nicmem-demo");
-  app.add_option("--capture", out.capture, "pcap file for the first part; none: it is left out")->check(CLI::ExistingFile);
+  CLI::App app("Forwards a capture and generated traffic through net_nicmem and prints one table.",
+               "nicmem-demo");
+  app.add_option("--capture", out.capture, "pcap file for the first part; none: it is left out")
+      ->check(CLI::ExistingFile);
   app.add_option("--json", out.json, "write the rows to FILE")->type_name("FILE");
   app.add_flag("--no-huge", out.no_huge, "run without huge pages");
   app.add_flag("--quick", out.quick, "a tenth of the packets");
@@ -54,8 +56,10 @@ int first_cpu() {
 }
 
 std::vector<std::string> eal_arguments(const Options& options) {
-  std::vector<std::string> eal = {"nicmem-demo", "--lcores", "0@" + std::to_string(first_cpu()), "--no-pci",
-                                  "--no-telemetry", "--log-level", "*:warning", "--log-level", "lib.eal:error"};
+  std::vector<std::string> eal = {
+      "nicmem-demo", "--lcores",       "0@" + std::to_string(first_cpu()),
+      "--no-pci",    "--no-telemetry", "--log-level",
+      "*:warning",   "--log-level",    "lib.eal:error"};
   eal.insert(eal.end(), {"--file-prefix", "nicmem-demo-" + std::to_string(getpid())});
   if (options.no_huge)
     eal.insert(eal.end(), {"--no-huge", "-m", "768"});
@@ -67,7 +71,8 @@ std::vector<std::string> eal_arguments(const Options& options) {
 std::vector<RowSpec> rows() {
   std::vector<RowSpec> specs;
   for (const char* traffic : {"64", "512", "1500", "imix"})
-    for (const char* mode : {"host", "split", "nicmem-noinline", "nicmem"}) specs.push_back({mode, traffic, 8_MiB, false});
+    for (const char* mode : {"host", "split", "nicmem-noinline", "nicmem"})
+      specs.push_back({mode, traffic, 8_MiB, false});
   specs.push_back({"nicmem", "1500", 128_KiB, false});  // as today's cards come
   specs.push_back({"nicmem", "1500", 256_KiB, false});
   specs.push_back({"split", "1500", 8_MiB, true});
@@ -88,12 +93,14 @@ Result<bool> show_capture(const Options& options) {
   unlink((std::string(folder) + "/routed.pcap").c_str());
   rmdir(folder);
   if (!done) return tl::unexpected<Error>(done.error());
-  std::printf("capture %s: %llu frames, %llu forwarded byte for byte as routing must, %llu dropped, %llu wrong; "
-              "%.0f %% of the payload stayed on the card, guarded; %llu reads of it by the CPU\n\n",
-              options.capture.c_str(), static_cast<unsigned long long>(done->frames),
-              static_cast<unsigned long long>(done->forwarded), static_cast<unsigned long long>(done->dropped),
-              static_cast<unsigned long long>(done->wrong), 100 * done->nicmem_payload_share,
-              static_cast<unsigned long long>(done->slow_reads));
+  std::printf(
+      "capture %s: %llu frames, %llu forwarded byte for byte as routing must, %llu dropped, %llu "
+      "wrong; "
+      "%.0f %% of the payload stayed on the card, guarded; %llu reads of it by the CPU\n\n",
+      options.capture.c_str(), static_cast<unsigned long long>(done->frames),
+      static_cast<unsigned long long>(done->forwarded),
+      static_cast<unsigned long long>(done->dropped), static_cast<unsigned long long>(done->wrong),
+      100 * done->nicmem_payload_share, static_cast<unsigned long long>(done->slow_reads));
   return done->wrong == 0 && done->slow_reads == 0 && done->forwarded > 0;
 }
 

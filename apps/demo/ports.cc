@@ -18,7 +18,8 @@ Vdevs::~Vdevs() {
 
 Result<void> Vdevs::plug(const std::string& name, const std::string& arguments) {
   const int error = rte_vdev_init(name.c_str(), arguments.c_str());
-  if (error != 0) return fail(Code::kSystem, name + "," + arguments + ": " + rte_strerror(-error), -error);
+  if (error != 0)
+    return fail(Code::kSystem, name + "," + arguments + ": " + rte_strerror(-error), -error);
   names_.push_back(name);
   return {};
 }

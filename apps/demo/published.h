@@ -43,7 +43,8 @@ inline bool comparable(const Row& row) {
 
 inline bool agrees(const Row& row) {
   const Published published = published_for(row.spec);
-  return !comparable(row) || (agrees(row.pcie_out_bytes, published.out) && agrees(row.pcie_in_bytes, published.in));
+  return !comparable(row) ||
+         (agrees(row.pcie_out_bytes, published.out) && agrees(row.pcie_in_bytes, published.in));
 }
 
 }  // namespace nicmem::demo

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "row.h"
 
-#include <chrono>
-
 #include <rte_cycles.h>
 
+#include <chrono>
+
 #include "base/units.h"
-#include "engine.h"
+#include "apps/l3fwd/engine.h"
 #include "hw/pcie.h"
 #include "ports.h"
 
@@ -21,8 +21,8 @@ size_t ports_of(const RowSpec& spec) { return spec.across_devices ? 2 : 1; }
 /// Frames that come in at port `i` are for 198.18.(1+i).0/24.
 std::string devargs(const RowSpec& spec, const RowOptions& options, size_t i, const char* cpu) {
   return "mode=" + spec.mode + ",split=force,header=" + std::to_string(options.header_bytes) +
-         ",sram=" + format_size(spec.sram_bytes) + ",gen_size=" + spec.traffic + ",gen_dst=198.18." +
-         std::to_string(1 + i) + ".0/24,cpu=" + cpu;
+         ",sram=" + format_size(spec.sram_bytes) + ",gen_size=" + spec.traffic +
+         ",gen_dst=198.18." + std::to_string(1 + i) + ".0/24,cpu=" + cpu;
 }
 
 /// One route: everything leaves by the port it came in at, or by the other one.
@@ -54,8 +54,9 @@ Xstats sum_xstats(const RowSpec& spec) {
 /// Everything that came from the wire and did not go out again, and does not wait anywhere.
 uint64_t lost(const Xstats& x, const l3fwd::Stats& stats) {
   uint64_t sum = stats.total().dropped_total();
-  for (const char* name : {"rx_no_buffer", "rx_no_mbuf", "rx_oversize", "rx_filtered", "rx_wqe_error", "rx_malformed",
-                           "tx_wire_drops", "tx_wqe_error", "tx_foreign_memory", "tx_unknown_memory"})
+  for (const char* name :
+       {"rx_no_buffer", "rx_no_mbuf", "rx_oversize", "rx_filtered", "rx_wqe_error", "rx_malformed",
+        "tx_wire_drops", "tx_wqe_error", "tx_foreign_memory", "tx_unknown_memory"})
     sum += x.at(name);
   return sum;
 }
@@ -70,7 +71,9 @@ Link link_bytes_of(const Xstats& x, hw::PcieClass one) {
 }
 
 void add_pcie(Row& row, const Xstats& x, uint64_t packets) {
-  const auto per_packet = [packets](uint64_t bytes) { return hw::link_bytes(bytes) / static_cast<double>(packets); };
+  const auto per_packet = [packets](uint64_t bytes) {
+    return hw::link_bytes(bytes) / static_cast<double>(packets);
+  };
   uint64_t in = 0, out = 0;
   for (size_t i = 0; i < hw::kPcieClasses; ++i) {
     const Link link = link_bytes_of(x, static_cast<hw::PcieClass>(i));
@@ -82,15 +85,17 @@ void add_pcie(Row& row, const Xstats& x, uint64_t packets) {
   row.pcie_out_bytes = per_packet(out);
   row.pcie_payload_bytes = per_packet(payload.in + payload.out);
   const uint64_t on_card = x.at("rx_payload_nicmem_bytes"), in_host = x.at("rx_payload_host_bytes");
-  row.nicmem_payload_share =
-      on_card + in_host == 0 ? 0 : static_cast<double>(on_card) / static_cast<double>(on_card + in_host);
+  row.nicmem_payload_share = on_card + in_host == 0 ? 0
+                                                    : static_cast<double>(on_card) /
+                                                          static_cast<double>(on_card + in_host);
 }
 
 /// Device and host take turns, so that bursts are full and nothing depends on time.
 Result<void> run_stepped(Row& row, const RowOptions& options) {
   const size_t ports = ports_of(row.spec);
   Vdevs vdevs;
-  for (size_t i = 0; i < ports; ++i) NM_TRY_VOID(vdevs.plug(kNames[i], devargs(row.spec, options, i, "none")));
+  for (size_t i = 0; i < ports; ++i)
+    NM_TRY_VOID(vdevs.plug(kNames[i], devargs(row.spec, options, i, "none")));
   NM_TRY(const auto engine, l3fwd::Engine::create(router(row.spec)));
 
   uint64_t cycles = 0;
@@ -111,7 +116,8 @@ Result<void> run_stepped(Row& row, const RowOptions& options) {
     packets += here;
   }
   const Xstats x = difference(sum_xstats(row.spec), before);
-  row.frame_bytes = static_cast<double>(x.at("rx_good_bytes")) / static_cast<double>(x.at("rx_good_packets"));
+  row.frame_bytes =
+      static_cast<double>(x.at("rx_good_bytes")) / static_cast<double>(x.at("rx_good_packets"));
   row.host_cycles_per_packet = static_cast<double>(cycles) / static_cast<double>(packets);
   add_pcie(row, x, packets);
   row.packets += engine->stats().total().forwarded;
@@ -124,7 +130,8 @@ Result<void> run_threaded(Row& row, const RowOptions& options) {
   using Clock = std::chrono::steady_clock;
   const size_t ports = ports_of(row.spec);
   Vdevs vdevs;
-  for (size_t i = 0; i < ports; ++i) NM_TRY_VOID(vdevs.plug(kNames[i], devargs(row.spec, options, i, "any")));
+  for (size_t i = 0; i < ports; ++i)
+    NM_TRY_VOID(vdevs.plug(kNames[i], devargs(row.spec, options, i, "any")));
   NM_TRY(const auto engine, l3fwd::Engine::create(router(row.spec)));
   const auto run_for = [&engine](double seconds) {
     const auto start = Clock::now();

@@ -15,7 +15,8 @@ namespace nicmem {
 template <std::unsigned_integral Word, unsigned Hi, unsigned Lo>
 struct Bits {
   static_assert(Hi >= Lo && Hi < 8 * sizeof(Word));
-  static constexpr Word kMax = static_cast<Word>(static_cast<Word>(~Word{0}) >> (8 * sizeof(Word) - 1 - (Hi - Lo)));
+  static constexpr Word kMax =
+      static_cast<Word>(static_cast<Word>(~Word{0}) >> (8 * sizeof(Word) - 1 - (Hi - Lo)));
   static constexpr Word kMask = static_cast<Word>(kMax << Lo);
   static constexpr Word get(Word w) { return static_cast<Word>((w & kMask) >> Lo); }
   static constexpr Word set(Word w, Word v) {

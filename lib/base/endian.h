@@ -28,7 +28,8 @@ class Be {
       }
     }
     T value = 0;
-    for (std::size_t i = 0; i < N; ++i) value = static_cast<T>(static_cast<T>(value << 8) | bytes_[i]);
+    for (std::size_t i = 0; i < N; ++i)
+      value = static_cast<T>(static_cast<T>(value << 8) | bytes_[i]);
     return value;
   }
 

@@ -43,6 +43,6 @@ inline tl::unexpected<Error> fail(Code code, std::string what, int detail = 0) {
 /// NM_TRY(auto x, f()): binds f()'s value, or returns its error from the enclosing function.
 #define NM_TRY(decl, expr) NM_TRY_(NM_CONCAT(nm_try_, __LINE__), decl, expr)
 /// NM_TRY_VOID(f()): the same for Result<void>.
-#define NM_TRY_VOID(expr)                   \
-  if (auto nm_result = (expr); !nm_result)  \
+#define NM_TRY_VOID(expr)                  \
+  if (auto nm_result = (expr); !nm_result) \
   return tl::unexpected<::nicmem::Error>(std::move(nm_result.error()))

@@ -24,9 +24,11 @@ Result<std::size_t> parse_size(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   const int shift = shift_of({rest, static_cast<std::size_t>(end - rest)});
-  if (error != std::errc{} || shift < 0 || value > (std::numeric_limits<std::size_t>::max() >> shift))
+  if (error != std::errc{} || shift < 0 ||
+      value > (std::numeric_limits<std::size_t>::max() >> shift))
     return fail(Code::kInvalidArgument,
-                "size '" + std::string(text) + "': a number with KiB, MiB or GiB is accepted, such as 256KiB");
+                "size '" + std::string(text) +
+                    "': a number with KiB, MiB or GiB is accepted, such as 256KiB");
   return value << shift;
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk/ethdev_wire.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+
+#include <algorithm>
+#include <cstring>
 
 namespace nicmem::dpdk {
 namespace {
 
 constexpr uint16_t kDescriptors = 512;
 constexpr uint32_t kBuffers = 2047;
-constexpr uint16_t kBufferBytes = 9728;    // jumbo frames in one buffer
+constexpr uint16_t kBufferBytes = 9728;  // jumbo frames in one buffer
 constexpr int kSendTries = 64;
 constexpr size_t kMaxChainBytes = 1 << 18;  // libpcap's largest record
 
@@ -26,7 +26,8 @@ size_t bytes_of(const rte_mbuf& packet) {
 }
 
 tl::unexpected<Error> refused(const std::string& name, const char* step, int error) {
-  return fail(Code::kSystem, "wire=ethdev:" + name + ": " + step + ": " + rte_strerror(error), error);
+  return fail(Code::kSystem, "wire=ethdev:" + name + ": " + step + ": " + rte_strerror(error),
+              error);
 }
 
 }  // namespace
@@ -39,25 +40,32 @@ Result<std::unique_ptr<sim::Wire>> EthdevWire::open(const std::string& name) {
 
 Result<void> EthdevWire::start(const std::string& name) {
   if (rte_eth_dev_get_port_by_name(name.c_str(), &port_) != 0)
-    return fail(Code::kNotFound, "wire=ethdev:" + name + ": there is no such ethdev: give its --vdev or -a before");
+    return fail(Code::kNotFound,
+                "wire=ethdev:" + name + ": there is no such ethdev: give its --vdev or -a before");
   rte_eth_dev_owner owner{};
   std::snprintf(owner.name, sizeof owner.name, "nicmem wire");
-  if (const int error = rte_eth_dev_owner_new(&owner.id); error != 0) return refused(name, "owner", -error);
+  if (const int error = rte_eth_dev_owner_new(&owner.id); error != 0)
+    return refused(name, "owner", -error);
   if (const int error = rte_eth_dev_owner_set(port_, &owner); error != 0)
     return refused(name, "is in use by something else", -error);
   owner_ = owner.id;
   const std::string pool_name = "nm_wire" + std::to_string(port_);
-  pool_ = rte_pktmbuf_pool_create(pool_name.c_str(), kBuffers, 0, 0, kBufferBytes + RTE_PKTMBUF_HEADROOM,
-                                  SOCKET_ID_ANY);
+  pool_ = rte_pktmbuf_pool_create(pool_name.c_str(), kBuffers, 0, 0,
+                                  kBufferBytes + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
   if (pool_ == nullptr) return refused(name, "20 MiB of buffers", rte_errno);
   rte_eth_conf conf{};
-  if (const int error = rte_eth_dev_configure(port_, 1, 1, &conf); error != 0) return refused(name, "configure", -error);
-  if (const int error = rte_eth_rx_queue_setup(port_, 0, kDescriptors, SOCKET_ID_ANY, nullptr, pool_); error != 0)
+  if (const int error = rte_eth_dev_configure(port_, 1, 1, &conf); error != 0)
+    return refused(name, "configure", -error);
+  if (const int error =
+          rte_eth_rx_queue_setup(port_, 0, kDescriptors, SOCKET_ID_ANY, nullptr, pool_);
+      error != 0)
     return refused(name, "receive queue", -error);
-  if (const int error = rte_eth_tx_queue_setup(port_, 0, kDescriptors, SOCKET_ID_ANY, nullptr); error != 0)
+  if (const int error = rte_eth_tx_queue_setup(port_, 0, kDescriptors, SOCKET_ID_ANY, nullptr);
+      error != 0)
     return refused(name, "send queue", -error);
   if (const int error = rte_eth_dev_start(port_); error != 0) return refused(name, "start", -error);
-  static_cast<void>(rte_eth_promiscuous_enable(port_));  // the modelled port filters; some drivers have none
+  static_cast<void>(
+      rte_eth_promiscuous_enable(port_));  // the modelled port filters; some drivers have none
   scratch_.resize(kBurst * kMaxChainBytes);
   return {};
 }
@@ -81,7 +89,8 @@ sim::Frame EthdevWire::linear(const rte_mbuf& packet) {
   std::byte* const start = scratch_.data() + scratch_used_;
   const size_t bytes = std::min(bytes_of(packet), kMaxChainBytes);
   size_t copied = 0;
-  for (const rte_mbuf* segment = &packet; segment != nullptr && copied < bytes; segment = segment->next) {
+  for (const rte_mbuf* segment = &packet; segment != nullptr && copied < bytes;
+       segment = segment->next) {
     const size_t here = std::min<size_t>(segment->data_len, bytes - copied);
     std::memcpy(start + copied, rte_pktmbuf_mtod(segment, const std::byte*), here);
     copied += here;
@@ -113,7 +122,8 @@ size_t EthdevWire::send(std::span<const sim::Frame> frames, Nanos /*now*/) {
     }
     uint16_t taken = 0;
     for (int tries = 0; taken < count && tries < kSendTries; ++tries)
-      taken = static_cast<uint16_t>(taken + rte_eth_tx_burst(port_, 0, batch + taken, static_cast<uint16_t>(count - taken)));
+      taken = static_cast<uint16_t>(
+          taken + rte_eth_tx_burst(port_, 0, batch + taken, static_cast<uint16_t>(count - taken)));
     rte_pktmbuf_free_bulk(batch + taken, static_cast<unsigned>(count - taken));
     sent += taken;
     if (taken < count) return sent;

@@ -18,7 +18,8 @@ namespace nicmem::dpdk {
 
 class EthdevWire final : public sim::Wire {
  public:
-  /// Takes and starts the ethdev `name`, which must have been probed before (give its --vdev first).
+  /// Takes and starts the ethdev `name`, which must have been probed before (give its --vdev
+  /// first).
   static Result<std::unique_ptr<sim::Wire>> open(const std::string& name);
   ~EthdevWire() override;
 
@@ -41,7 +42,7 @@ class EthdevWire final : public sim::Wire {
   rte_mempool* pool_ = nullptr;
   rte_mbuf* received_[kBurst] = {};
   uint16_t received_count_ = 0;
-  std::vector<std::byte> scratch_;   // chains of the current burst, laid out flat
+  std::vector<std::byte> scratch_;  // chains of the current burst, laid out flat
   size_t scratch_used_ = 0;
 };
 

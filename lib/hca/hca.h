@@ -27,12 +27,12 @@
 namespace nicmem::hca {
 
 struct Capabilities {
-  std::string name;                   // "sim", "mlx5_0"
-  size_t device_memory_bytes = 0;     // largest device memory that can be asked for; 0: none
-  uint32_t max_queue_depth = 0;       // receive WQEs, send blocks, completions
-  uint32_t max_scatter_entries = 0;   // per receive WQE
-  uint32_t max_queues = 0;            // per port and direction
-  uint32_t max_frame_bytes = 0;       // without FCS
+  std::string name;                  // "sim", "mlx5_0"
+  size_t device_memory_bytes = 0;    // largest device memory that can be asked for; 0: none
+  uint32_t max_queue_depth = 0;      // receive WQEs, send blocks, completions
+  uint32_t max_scatter_entries = 0;  // per receive WQE
+  uint32_t max_queues = 0;           // per port and direction
+  uint32_t max_frame_bytes = 0;      // without FCS
 };
 
 /// A protection domain: keys made in it are valid only for queues made in it.
@@ -61,15 +61,17 @@ class MemoryRegion {
   virtual ~MemoryRegion() = default;
   uint32_t key = 0;    // verbs: lkey
   uintptr_t base = 0;  // what is subtracted from a CPU address to get the WQE's address
-  uint64_t address_of(const void* pointer) const { return reinterpret_cast<uintptr_t>(pointer) - base; }
+  uint64_t address_of(const void* pointer) const {
+    return reinterpret_cast<uintptr_t>(pointer) - base;
+  }
 };
 
 /// Entries are in the ring in the initial state (kOpOwnInitial); both counters start at zero.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  std::span<hw::Cqe> ring;                  // depth: a power of two
-  hw::DoorbellRecord* consumer = nullptr;   // entries consumed, 24 bits
+  std::span<hw::Cqe> ring;                 // depth: a power of two
+  hw::DoorbellRecord* consumer = nullptr;  // entries consumed, 24 bits
   uint32_t number = 0;
 };
 
@@ -79,20 +81,20 @@ class ReceiveQueue {
   /// Brings a queue in error, or in use, back to its first state: counters zero, nothing posted,
   /// nothing completed (its completion queue starts anew too). verbs: RESET, then RDY.
   virtual Result<void> reset() = 0;
-  std::span<std::byte> ring;                // depth * stride
-  uint32_t depth = 0;                       // WQEs, a power of two
-  uint32_t stride_bytes = 0;                // hw::receive_wqe_stride(scatter entries)
-  hw::DoorbellRecord* producer = nullptr;   // WQEs posted, 16 bits
+  std::span<std::byte> ring;               // depth * stride
+  uint32_t depth = 0;                      // WQEs, a power of two
+  uint32_t stride_bytes = 0;               // hw::receive_wqe_stride(scatter entries)
+  hw::DoorbellRecord* producer = nullptr;  // WQEs posted, 16 bits
   uint32_t number = 0;
 };
 
 class SendQueue {
  public:
   virtual ~SendQueue() = default;
-  virtual Result<void> reset() = 0;         // verbs: RESET, INIT, RTR, RTS
-  std::span<std::byte> ring;                // depth * hw::kWqeBlockBytes
-  uint32_t depth = 0;                       // blocks, a power of two
-  hw::DoorbellRecord* producer = nullptr;   // blocks posted, 16 bits
+  virtual Result<void> reset() = 0;        // verbs: RESET, INIT, RTR, RTS
+  std::span<std::byte> ring;               // depth * hw::kWqeBlockBytes
+  uint32_t depth = 0;                      // blocks, a power of two
+  hw::DoorbellRecord* producer = nullptr;  // blocks posted, 16 bits
   hw::DoorbellRegister* doorbell = nullptr;
   uint32_t number = 0;
 };
@@ -118,17 +120,17 @@ struct SteeringOptions {
 
 /// Since the port was opened. What the wire offered = received + every rx_ drop.
 struct PortCounters {
-  uint64_t rx_frames = 0, rx_bytes = 0;      // delivered to a receive queue
-  uint64_t rx_no_buffer = 0;                 // nothing posted
-  uint64_t rx_oversize = 0;                  // longer than the port takes
-  uint64_t rx_filtered = 0;                  // for another MAC
-  uint64_t rx_error = 0;                     // the WQE failed: bad key, too short
-  uint64_t rx_malformed = 0;                 // shorter than an Ethernet header
-  uint64_t tx_frames = 0, tx_bytes = 0;      // handed to the wire
-  uint64_t tx_error = 0;                     // WQEs that failed
-  uint64_t tx_wire_drops = 0;                // the wire did not take them
-  uint64_t generated = 0;                    // by the port's own generator
-  uint64_t wire_held = 0;                    // frames between wire and queue now
+  uint64_t rx_frames = 0, rx_bytes = 0;  // delivered to a receive queue
+  uint64_t rx_no_buffer = 0;             // nothing posted
+  uint64_t rx_oversize = 0;              // longer than the port takes
+  uint64_t rx_filtered = 0;              // for another MAC
+  uint64_t rx_error = 0;                 // the WQE failed: bad key, too short
+  uint64_t rx_malformed = 0;             // shorter than an Ethernet header
+  uint64_t tx_frames = 0, tx_bytes = 0;  // handed to the wire
+  uint64_t tx_error = 0;                 // WQEs that failed
+  uint64_t tx_wire_drops = 0;            // the wire did not take them
+  uint64_t generated = 0;                // by the port's own generator
+  uint64_t wire_held = 0;                // frames between wire and queue now
 };
 
 /// One Ethernet port. Rings are idle until start().
@@ -138,8 +140,8 @@ class Port {
 
   /// Makes a ring of `depth` entries, a power of two.
   virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(uint32_t depth) = 0;
-  virtual Result<std::unique_ptr<ReceiveQueue>> create_receive_queue(Domain domain, CompletionQueue& cq,
-                                                                     const ReceiveOptions& options) = 0;
+  virtual Result<std::unique_ptr<ReceiveQueue>> create_receive_queue(
+      Domain domain, CompletionQueue& cq, const ReceiveOptions& options) = 0;
   virtual Result<std::unique_ptr<SendQueue>> create_send_queue(Domain domain, CompletionQueue& cq,
                                                                uint32_t depth_blocks) = 0;
 
@@ -164,7 +166,7 @@ class Port {
 };
 
 struct PortOptions {
-  std::string name;       // the ethdev's name: how `pair:` and log lines find it
+  std::string name;             // the ethdev's name: how `pair:` and log lines find it
   uint32_t header_bytes = 128;  // frames' header part, for PcieClass::kHeader
   std::array<uint8_t, 6> mac{};
 };
@@ -180,10 +182,12 @@ class Hca {
   /// `bytes` is rounded up to 64. Content is undefined. kExhausted when the card has less.
   virtual Result<std::unique_ptr<DeviceMemory>> allocate_device_memory(size_t bytes) = 0;
   /// Zero-based: address 0 of the region is byte `offset` of the memory.
-  virtual Result<std::unique_ptr<MemoryRegion>> register_device_memory(Domain domain, DeviceMemory& memory,
+  virtual Result<std::unique_ptr<MemoryRegion>> register_device_memory(Domain domain,
+                                                                       DeviceMemory& memory,
                                                                        size_t offset, size_t length,
                                                                        Access access) = 0;
-  virtual Result<std::unique_ptr<MemoryRegion>> register_host_memory(Domain domain, void* start, size_t length,
+  virtual Result<std::unique_ptr<MemoryRegion>> register_host_memory(Domain domain, void* start,
+                                                                     size_t length,
                                                                      Access access) = 0;
 
   virtual Result<std::unique_ptr<Port>> open_port(const PortOptions& options) = 0;

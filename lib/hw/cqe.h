@@ -23,26 +23,26 @@ enum class CqeOpcode : uint8_t {
 
 /// One completion. `op_own` is shared live with the device: use load_op_own()/store_op_own().
 struct Cqe {
-  uint8_t packet_info;      // bit 0: tunnelled
+  uint8_t packet_info;  // bit 0: tunnelled
   uint8_t reserved0;
-  be16 wqe_id;              // shared receive queues only
+  be16 wqe_id;  // shared receive queues only
   uint8_t reserved1[8];
-  be32 rx_hash_result;      // 0: no hash was computed
-  uint8_t rx_hash_type;     // RxHash below
+  be32 rx_hash_result;   // 0: no hash was computed
+  uint8_t rx_hash_type;  // RxHash below
   uint8_t reserved2[3];
   be16 checksum;
   uint8_t reserved3[6];
-  be16 header_type;         // HeaderType below. mlx5dv.h: hds_ip_ext, l4_hdr_type_etc
-  be16 vlan_info;           // TCI of the stripped tag
-  be32 user_index;          // mlx5dv.h: srqn_uidx
-  be32 metadata;            // mlx5dv.h: imm_inval_pkey
+  be16 header_type;  // HeaderType below. mlx5dv.h: hds_ip_ext, l4_hdr_type_etc
+  be16 vlan_info;    // TCI of the stripped tag
+  be32 user_index;   // mlx5dv.h: srqn_uidx
+  be32 metadata;     // mlx5dv.h: imm_inval_pkey
   uint8_t reserved4[4];
-  be32 byte_count;          // bytes of the frame, FCS excluded, over all scatter entries
-  be64 timestamp;           // device ticks
-  be32 sop_drop_qpn;        // receive: [23:0] flow tag; send: [31:24] opcode, [23:0] queue number
-  be16 wqe_counter;         // index of the WQE that this entry completes, 16 bits
+  be32 byte_count;    // bytes of the frame, FCS excluded, over all scatter entries
+  be64 timestamp;     // device ticks
+  be32 sop_drop_qpn;  // receive: [23:0] flow tag; send: [31:24] opcode, [23:0] queue number
+  be16 wqe_counter;   // index of the WQE that this entry completes, 16 bits
   uint8_t signature;
-  uint8_t op_own;           // [7:4] opcode, [3:2] format, [1] solicited, [0] owner
+  uint8_t op_own;  // [7:4] opcode, [3:2] format, [1] solicited, [0] owner
 
   using Opcode = Bits<uint8_t, 7, 4>;
   using Owner = Bits<uint8_t, 0, 0>;
@@ -59,8 +59,8 @@ static_assert(offsetof(Cqe, signature) == 62 && offsetof(Cqe, op_own) == 63);
 struct HeaderType {
   using VlanStripped = Bits<uint16_t, 0, 0>;
   using IpExtension = Bits<uint16_t, 1, 1>;
-  using L3 = Bits<uint16_t, 3, 2>;   // kL3None ..
-  using L4 = Bits<uint16_t, 6, 4>;   // kL4None ..
+  using L3 = Bits<uint16_t, 3, 2>;  // kL3None ..
+  using L4 = Bits<uint16_t, 6, 4>;  // kL4None ..
   using Fragment = Bits<uint16_t, 7, 7>;
   using L2Ok = Bits<uint16_t, 8, 8>;
   using L3Ok = Bits<uint16_t, 9, 9>;
@@ -82,8 +82,8 @@ enum class Syndrome : uint8_t {
 struct ErrorCqe {
   uint8_t reserved0[54];
   uint8_t vendor_syndrome;
-  uint8_t syndrome;         // Syndrome
-  be32 opcode_qpn;          // [31:24] opcode of the WQE, [23:0] queue number
+  uint8_t syndrome;  // Syndrome
+  be32 opcode_qpn;   // [31:24] opcode of the WQE, [23:0] queue number
   be16 wqe_counter;
   uint8_t signature;
   uint8_t op_own;

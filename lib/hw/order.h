@@ -17,7 +17,8 @@
 #ifndef NM_SQ_RECORD_RELEASE
 #define NM_SQ_RECORD_RELEASE std::memory_order_release
 #endif
-// What the driver read of completions comes before the record that lets the device write them again.
+// What the driver read of completions comes before the record that lets the device write them
+// again.
 #ifndef NM_CQ_CONSUMER_RELEASE
 #define NM_CQ_CONSUMER_RELEASE std::memory_order_release
 #endif

@@ -18,7 +18,7 @@ struct PcieLink {
   uint32_t completion_bytes = 256;        // data per completion TLP
   uint32_t request_overhead_bytes = 24;   // framing, sequence, LCRC and the 64-bit-address header
   uint32_t completion_overhead_bytes = 20;
-  double link_layer_factor = 1.04;        // acknowledgements and flow control, for displayed bytes
+  double link_layer_factor = 1.04;  // acknowledgements and flow control, for displayed bytes
 };
 inline constexpr PcieLink kPcieLink{};
 
@@ -86,6 +86,12 @@ constexpr PcieTransfer dma_read(uint32_t bytes, const PcieLink& link = kPcieLink
 /// The CPU writes a register of the device.
 constexpr PcieTransfer mmio_write(uint32_t bytes, const PcieLink& link = kPcieLink) {
   return {.out = {}, .in = posted_write(bytes, link)};
+}
+
+/// `count` transfers alike.
+constexpr PcieTransfer times(uint64_t count, const PcieTransfer& each) {
+  return {.out = {each.out.tlps * count, each.out.bytes * count},
+          .in = {each.in.tlps * count, each.in.bytes * count}};
 }
 
 static_assert(dma_write(1500).out.bytes == 1500 + 6 * 24);

@@ -42,7 +42,7 @@ struct ControlSegment {
   be32 qpn_ds;              // [31:8] queue number, [5:0] length in 16-byte segments
   uint8_t signature;
   uint8_t dci[2];
-  uint8_t fm_ce_se;         // [3:2] completion mode
+  uint8_t fm_ce_se;  // [3:2] completion mode
   be32 immediate;
 
   using Index = Bits<uint32_t, 23, 8>;
@@ -64,7 +64,7 @@ struct EthSegment {
   uint8_t reserved1;
   be16 mss;
   be32 metadata;
-  be16 inline_bytes;       // mlx5dv.h: inline_hdr_sz
+  be16 inline_bytes;  // mlx5dv.h: inline_hdr_sz
   uint8_t inline_start[2];
 };
 static_assert(sizeof(EthSegment) == 16 && alignof(EthSegment) == 1);

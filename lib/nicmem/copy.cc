@@ -10,13 +10,16 @@ namespace nicmem {
 /// The one user of Memory's access view.
 class Copier {
  public:
-  static Result<std::byte*> range(Memory& memory, const Region& region, size_t offset, size_t length) {
+  static Result<std::byte*> range(Memory& memory, const Region& region, size_t offset,
+                                  size_t length) {
     const bool in_region = offset <= region.size && length <= region.size - offset;
-    const bool in_memory = region.offset <= memory.size() && region.size <= memory.size() - region.offset;
+    const bool in_memory =
+        region.offset <= memory.size() && region.size <= memory.size() - region.offset;
     if (!in_region || !in_memory)
-      return fail(Code::kInvalidArgument, "copy of " + std::to_string(length) + " bytes at " + std::to_string(offset) +
-                                              ": the region has " + std::to_string(region.size) + " bytes at " +
-                                              std::to_string(region.offset) + " of " + std::to_string(memory.size()));
+      return fail(Code::kInvalidArgument,
+                  "copy of " + std::to_string(length) + " bytes at " + std::to_string(offset) +
+                      ": the region has " + std::to_string(region.size) + " bytes at " +
+                      std::to_string(region.offset) + " of " + std::to_string(memory.size()));
     return memory.access_.data() + region.offset + offset;
   }
 
@@ -30,7 +33,8 @@ class Copier {
   }
   static bool take_slow_read(Memory& memory, Nanos now) {
     const bool taken = memory.take_slow_read(now);
-    (taken ? memory.slow_reads_ : memory.slow_reads_refused_).fetch_add(1, std::memory_order_relaxed);
+    (taken ? memory.slow_reads_ : memory.slow_reads_refused_)
+        .fetch_add(1, std::memory_order_relaxed);
     return taken;
   }
 };
@@ -39,7 +43,8 @@ namespace {
 
 Result<void> check_units(size_t offset, size_t length) {
   if (offset % 4 == 0 && length % 4 == 0) return {};
-  return fail(Code::kInvalidArgument, "copy of " + std::to_string(length) + " bytes at " + std::to_string(offset) +
+  return fail(Code::kInvalidArgument, "copy of " + std::to_string(length) + " bytes at " +
+                                          std::to_string(offset) +
                                           ": accepted: multiples of 4 for both");
 }
 
@@ -56,7 +61,8 @@ void store_words(std::byte* to, size_t length, Fetch&& fetch) {
 
 }  // namespace
 
-Result<void> copy_to_nic(Memory& memory, const Region& region, size_t offset, std::span<const std::byte> data) {
+Result<void> copy_to_nic(Memory& memory, const Region& region, size_t offset,
+                         std::span<const std::byte> data) {
   NM_TRY_VOID(check_units(region.offset + offset, data.size()));
   NM_TRY(std::byte* const to, Copier::range(memory, region, offset, data.size()));
   store_words(to, data.size(), [&data](size_t i) {
@@ -68,7 +74,8 @@ Result<void> copy_to_nic(Memory& memory, const Region& region, size_t offset, st
   return {};
 }
 
-Result<void> copy_from_nic(Memory& memory, const Region& region, size_t offset, std::span<std::byte> out) {
+Result<void> copy_from_nic(Memory& memory, const Region& region, size_t offset,
+                           std::span<std::byte> out) {
   NM_TRY_VOID(check_units(region.offset + offset, out.size()));
   NM_TRY(const std::byte* const from, Copier::range(memory, region, offset, out.size()));
   std::memcpy(out.data(), from, out.size());
@@ -76,7 +83,8 @@ Result<void> copy_from_nic(Memory& memory, const Region& region, size_t offset, 
   return {};
 }
 
-Result<void> slow_read(Memory& memory, const Region& region, size_t offset, std::span<std::byte> out, Nanos now) {
+Result<void> slow_read(Memory& memory, const Region& region, size_t offset,
+                       std::span<std::byte> out, Nanos now) {
   NM_TRY(const std::byte* const from, Copier::range(memory, region, offset, out.size()));
   if (!Copier::take_slow_read(memory, now))
     return fail(Code::kExhausted, "slow read: more than the allowed number a second");

@@ -18,14 +18,17 @@ namespace nicmem {
 /// Writes `data` at `offset` of `region`, fenced: a doorbell rung afterwards finds it there.
 /// kInvalidArgument: offset or length is no multiple of 4 (the card's unit, rdma-core
 /// mlx5_access_dm), or the range leaves the region or the memory.
-Result<void> copy_to_nic(Memory& memory, const Region& region, size_t offset, std::span<const std::byte> data);
+Result<void> copy_to_nic(Memory& memory, const Region& region, size_t offset,
+                         std::span<const std::byte> data);
 
 /// Reads into `out`; counted. Same rules.
-Result<void> copy_from_nic(Memory& memory, const Region& region, size_t offset, std::span<std::byte> out);
+Result<void> copy_from_nic(Memory& memory, const Region& region, size_t offset,
+                           std::span<std::byte> out);
 
 /// Reads any range, for the rare frame whose payload must be looked at; counted and limited to
 /// Memory's rate (10,000 a second unless set). kExhausted above it.
-Result<void> slow_read(Memory& memory, const Region& region, size_t offset, std::span<std::byte> out, Nanos now);
+Result<void> slow_read(Memory& memory, const Region& region, size_t offset,
+                       std::span<std::byte> out, Nanos now);
 
 /// Overwrites with zeros.
 Result<void> scrub(Memory& memory, const Region& region);

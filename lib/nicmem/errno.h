@@ -11,12 +11,18 @@ namespace nicmem {
 /// A positive errno value.
 inline int to_errno(const Error& error) {
   switch (error.code) {
-    case Code::kInvalidArgument: return EINVAL;
-    case Code::kNotFound: return ENOENT;
-    case Code::kExhausted: return ENOMEM;
-    case Code::kUnsupported: return ENOTSUP;
-    case Code::kDevice: return EIO;
-    case Code::kSystem: return error.detail > 0 ? error.detail : EIO;
+    case Code::kInvalidArgument:
+      return EINVAL;
+    case Code::kNotFound:
+      return ENOENT;
+    case Code::kExhausted:
+      return ENOMEM;
+    case Code::kUnsupported:
+      return ENOTSUP;
+    case Code::kDevice:
+      return EIO;
+    case Code::kSystem:
+      return error.detail > 0 ? error.detail : EIO;
   }
   return EIO;
 }

@@ -16,16 +16,19 @@ Result<std::unique_ptr<hca::DeviceMemory>> allocate_what_fits(hca::Hca& hca, siz
     auto memory = hca.allocate_device_memory(bytes);
     if (memory || memory.error().code != Code::kExhausted) return memory;
   }
-  return fail(Code::kExhausted, "device memory: asked for " + format_size(want) + ", the device offers " +
-                                    format_size(hca.capabilities().device_memory_bytes) + " at most and gave not even " +
-                                    format_size(Memory::kMinBytes));
+  return fail(Code::kExhausted, "device memory: asked for " + format_size(want) +
+                                    ", the device offers " +
+                                    format_size(hca.capabilities().device_memory_bytes) +
+                                    " at most and gave not even " + format_size(Memory::kMinBytes));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Memory>> Memory::allocate(hca::Hca& hca, hca::Domain domain, size_t want_bytes) {
+Result<std::unique_ptr<Memory>> Memory::allocate(hca::Hca& hca, hca::Domain domain,
+                                                 size_t want_bytes) {
   const size_t most = hca.capabilities().device_memory_bytes;
-  if (most == 0) return fail(Code::kUnsupported, hca.capabilities().name + " has no device memory to give");
+  if (most == 0)
+    return fail(Code::kUnsupported, hca.capabilities().name + " has no device memory to give");
   std::unique_ptr<Memory> memory(new Memory);
   memory->requested_ = want_bytes;
   NM_TRY(memory->memory_, allocate_what_fits(hca, std::min(want_bytes, most)));
@@ -42,8 +45,11 @@ Memory::~Memory() {
 }
 
 MemoryStats Memory::stats() const {
-  const auto get = [](const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
-  return {get(writes_), get(bytes_written_), get(reads_), get(bytes_read_), get(slow_reads_), get(slow_reads_refused_)};
+  const auto get = [](const std::atomic<uint64_t>& counter) {
+    return counter.load(std::memory_order_relaxed);
+  };
+  return {get(writes_),     get(bytes_written_), get(reads_),
+          get(bytes_read_), get(slow_reads_),    get(slow_reads_refused_)};
 }
 
 void Memory::set_slow_read_rate(uint64_t per_second) {
@@ -60,7 +66,8 @@ bool Memory::take_slow_read(Nanos now) {
   if (first_slow_read_) {
     slow_read_tokens_ = capacity;
   } else {
-    slow_read_tokens_ = std::min(capacity, slow_read_tokens_ + static_cast<double>(now - last_slow_read_) * 1e-9 * rate);
+    slow_read_tokens_ = std::min(
+        capacity, slow_read_tokens_ + static_cast<double>(now - last_slow_read_) * 1e-9 * rate);
   }
   first_slow_read_ = false;
   last_slow_read_ = now;

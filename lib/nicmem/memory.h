@@ -21,9 +21,9 @@ namespace nicmem {
 
 /// Copies made by the CPU since the memory was allocated.
 struct MemoryStats {
-  uint64_t writes = 0;              // copy_to_nic
+  uint64_t writes = 0;  // copy_to_nic
   uint64_t bytes_written = 0;
-  uint64_t reads = 0;               // copy_from_nic and slow_read
+  uint64_t reads = 0;  // copy_from_nic and slow_read
   uint64_t bytes_read = 0;
   uint64_t slow_reads = 0;          // of these: slow_read
   uint64_t slow_reads_refused = 0;  // above the rate
@@ -34,9 +34,11 @@ class Memory {
   static constexpr size_t kMinBytes = 4096;
   static constexpr uint64_t kDefaultSlowReadsPerSecond = 10'000;
 
-  /// Asks for `want_bytes` and halves until the device gives some; requested() and size() tell both.
-  /// kExhausted: not even 4 KiB are to be had. kUnsupported: the device has no memory to give.
-  static Result<std::unique_ptr<Memory>> allocate(hca::Hca& hca, hca::Domain domain, size_t want_bytes);
+  /// Asks for `want_bytes` and halves until the device gives some; requested() and size() tell
+  /// both. kExhausted: not even 4 KiB are to be had. kUnsupported: the device has no memory to
+  /// give.
+  static Result<std::unique_ptr<Memory>> allocate(hca::Hca& hca, hca::Domain domain,
+                                                  size_t want_bytes);
   /// Scrubs, so that the next owner finds nothing.
   ~Memory();
   Memory(const Memory&) = delete;
@@ -77,7 +79,7 @@ class Memory {
   std::atomic<uint64_t> writes_{0}, bytes_written_{0}, reads_{0}, bytes_read_{0};
   std::atomic<uint64_t> slow_reads_{0}, slow_reads_refused_{0};
 
-  std::mutex rate_mutex_;             // slow reads are slow: a lock is nothing beside them
+  std::mutex rate_mutex_;  // slow reads are slow: a lock is nothing beside them
   uint64_t slow_reads_per_second_ = kDefaultSlowReadsPerSecond;
   double slow_read_tokens_ = 0;
   Nanos last_slow_read_ = 0;

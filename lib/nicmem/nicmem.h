@@ -21,17 +21,18 @@ struct nicmem_region {
   uint64_t offset;
   size_t size; /* bytes */
   uint32_t key;
-  struct nicmem_memory *memory;
+  struct nicmem_memory* memory;
 };
 
 /* Writes `length` bytes at `offset` of the region, fenced. Multiples of 4. */
-int nicmem_copy_to(const struct nicmem_region *region, size_t offset, const void *data, size_t length);
+int nicmem_copy_to(const struct nicmem_region* region, size_t offset, const void* data,
+                   size_t length);
 
 /* Reads; slow (50 to 528 times a DRAM read on a card) and counted. Multiples of 4. */
-int nicmem_copy_from(const struct nicmem_region *region, size_t offset, void *out, size_t length);
+int nicmem_copy_from(const struct nicmem_region* region, size_t offset, void* out, size_t length);
 
 /* The address that an mbuf takes (rte_pktmbuf_attach_extbuf). Do not load from it. */
-void *nicmem_pointer(const struct nicmem_region *region);
+void* nicmem_pointer(const struct nicmem_region* region);
 
 #ifdef __cplusplus
 }

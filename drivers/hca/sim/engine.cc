@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "drivers/hca/sim/engine.h"
 
+#include <rte_lcore.h>
+#include <rte_pause.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -14,13 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include <rte_lcore.h>
-#include <rte_pause.h>
-
 namespace nicmem::hca_sim {
 namespace {
 
-constexpr uint32_t kBurst = 64;          // frames a step moves per port and direction
+constexpr uint32_t kBurst = 64;  // frames a step moves per port and direction
 constexpr uint32_t kSpinsBeforeYield = 64;
 constexpr uint32_t kYieldsBeforeSleep = 256;
 constexpr auto kSleep = std::chrono::microseconds(50);

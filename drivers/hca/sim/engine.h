@@ -11,8 +11,8 @@ namespace nicmem::hca_sim {
 
 class Engine {
  public:
-  /// Runs `nic` on the thread of `cpu`: a number, or "any" (a CPU outside the lcore mask where there
-  /// is one, else wherever the kernel likes). Fails when that CPU cannot be had.
+  /// Runs `nic` on the thread of `cpu`: a number, or "any" (a CPU outside the lcore mask where
+  /// there is one, else wherever the kernel likes). Fails when that CPU cannot be had.
   static Result<void> add(sim::Nic& nic, const std::string& cpu);
 
   /// After this, no thread steps `nic`. Harmless for one that was not added.

@@ -8,11 +8,13 @@
 namespace nicmem::hca_sim {
 namespace {
 
-tl::unexpected<Error> bad_value(const std::string& key, const std::string& value, const std::string& accepted) {
+tl::unexpected<Error> bad_value(const std::string& key, const std::string& value,
+                                const std::string& accepted) {
   return fail(Code::kInvalidArgument, key + "=" + value + ": accepted: " + accepted);
 }
 
-Result<uint64_t> parse_number(const std::string& key, const std::string& value, uint64_t low, uint64_t high) {
+Result<uint64_t> parse_number(const std::string& key, const std::string& value, uint64_t low,
+                              uint64_t high) {
   uint64_t number = 0;
   const char* const end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);

@@ -24,8 +24,8 @@ struct Options {
   bool guard = false;
   size_t sram_bytes = 256_KiB;
   bool sram_given = false;
-  std::string cpu = "any";       // a number, "any", or "none": stepped by the program
-  std::string wire = "gen";      // "gen", "loop", or a kind and a name: "pair:NAME", "ethdev:NAME"
+  std::string cpu = "any";   // a number, "any", or "none": stepped by the program
+  std::string wire = "gen";  // "gen", "loop", or a kind and a name: "pair:NAME", "ethdev:NAME"
   sim::GeneratorOptions generator;
 
   /// Stores one argument. False: not a key of ours. Error: a value that is not accepted.

@@ -14,7 +14,8 @@
 namespace nicmem::hca_sim {
 namespace {
 
-/// Cables of which one end is plugged in, by name: `wire=pair:NAME` on a second port takes the other.
+/// Cables of which one end is plugged in, by name: `wire=pair:NAME` on a second port takes the
+/// other.
 Result<std::unique_ptr<sim::Wire>> plug_cable(const std::string& name) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<sim::Wire>> loose_ends;
@@ -56,7 +57,9 @@ class SimDevice final : public hca::Hca {
 
   Result<void> start(const std::string& name) {
     sim::NicOptions nic{.name = name, .sram_bytes = options_.sram_bytes, .guard = options_.guard};
-    nic.wire = [this](const hca::PortOptions& port) { return make_wire(wires_.at(port.name), port); };
+    nic.wire = [this](const hca::PortOptions& port) {
+      return make_wire(wires_.at(port.name), port);
+    };
     nic.now = steady_now;
     NM_TRY(nic_, sim::Nic::create(std::move(nic)));
     return options_.stepped() ? Result<void>{} : Engine::add(*nic_, options_.cpu);
@@ -71,12 +74,14 @@ class SimDevice final : public hca::Hca {
   Result<std::unique_ptr<hca::DeviceMemory>> allocate_device_memory(size_t bytes) override {
     return nic_->allocate_device_memory(bytes);
   }
-  Result<std::unique_ptr<hca::MemoryRegion>> register_device_memory(hca::Domain domain, hca::DeviceMemory& memory,
+  Result<std::unique_ptr<hca::MemoryRegion>> register_device_memory(hca::Domain domain,
+                                                                    hca::DeviceMemory& memory,
                                                                     size_t offset, size_t length,
                                                                     hca::Access access) override {
     return nic_->register_device_memory(domain, memory, offset, length, access);
   }
-  Result<std::unique_ptr<hca::MemoryRegion>> register_host_memory(hca::Domain domain, void* start, size_t length,
+  Result<std::unique_ptr<hca::MemoryRegion>> register_host_memory(hca::Domain domain, void* start,
+                                                                  size_t length,
                                                                   hca::Access access) override {
     return nic_->register_host_memory(domain, start, length, access);
   }
@@ -102,10 +107,12 @@ Result<std::unique_ptr<hca::Hca>> open(const std::string& name, const Options& o
 Result<void> join(hca::Hca& device, const Options& options) {
   auto& sim = static_cast<SimDevice&>(device);  // open() makes no other kind
   const Options& there = sim.options();
-  if ((options.sram_given && options.sram_bytes != there.sram_bytes) || options.guard != there.guard ||
-      options.stepped() != there.stepped())
-    return fail(Code::kInvalidArgument,
-                options.port_name + ": sram, cpu and guard belong to the device: ports that share it give the same");
+  if ((options.sram_given && options.sram_bytes != there.sram_bytes) ||
+      options.guard != there.guard || options.stepped() != there.stepped())
+    return fail(
+        Code::kInvalidArgument,
+        options.port_name +
+            ": sram, cpu and guard belong to the device: ports that share it give the same");
   sim.expect(options);
   return {};
 }

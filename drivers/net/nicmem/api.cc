@@ -21,7 +21,9 @@ Port* find_port(uint16_t port_id) {
   return dev.dev_ops == &kOps ? &port_of(dev) : nullptr;
 }
 
-nicmem_memory* handle(const Port& port) { return reinterpret_cast<nicmem_memory*>(port.device->memory.get()); }
+nicmem_memory* handle(const Port& port) {
+  return reinterpret_cast<nicmem_memory*>(port.device->memory.get());
+}
 
 nicmem_region to_c(const Port& port, const Region& region) {
   return {.offset = region.offset, .size = region.size, .key = region.key, .memory = handle(port)};
@@ -33,7 +35,8 @@ int report(const Port& port, const Error& error) {
 }
 
 Nanos now() {
-  return static_cast<Nanos>(static_cast<double>(rte_get_timer_cycles()) * 1e9 / static_cast<double>(rte_get_timer_hz()));
+  return static_cast<Nanos>(static_cast<double>(rte_get_timer_cycles()) * 1e9 /
+                            static_cast<double>(rte_get_timer_hz()));
 }
 
 /// Reads one segment's bytes: by the CPU from host memory, by a counted copy from the card.
@@ -51,7 +54,7 @@ int read_segment(Port& port, const rte_mbuf& segment, uint32_t offset, std::span
 }  // namespace
 }  // namespace nicmem::pmd
 
-using namespace nicmem;       // the C functions below are this file's whole purpose
+using namespace nicmem;  // the C functions below are this file's whole purpose
 using namespace nicmem::pmd;
 
 NM_EXPORT int rte_pmd_nicmem_alloc(uint16_t port_id, size_t size, nicmem_region* out) {
@@ -103,18 +106,21 @@ NM_EXPORT int rte_pmd_nicmem_region_of(const rte_mbuf* packet, nicmem_region* ou
   return -ENOENT;
 }
 
-NM_EXPORT int rte_pmd_nicmem_slow_read(const rte_mbuf* packet, uint32_t offset, uint32_t length, void* out) {
+NM_EXPORT int rte_pmd_nicmem_slow_read(const rte_mbuf* packet, uint32_t offset, uint32_t length,
+                                       void* out) {
   Port* const port = find_port(packet->port);
   if (port == nullptr) return -ENODEV;
   if (uint64_t{offset} + length > packet->pkt_len) return -EINVAL;
   auto* bytes = static_cast<std::byte*>(out);
-  for (const rte_mbuf* segment = packet; segment != nullptr && length > 0; segment = segment->next) {
+  for (const rte_mbuf* segment = packet; segment != nullptr && length > 0;
+       segment = segment->next) {
     if (offset >= segment->data_len) {
       offset -= segment->data_len;
       continue;
     }
     const uint32_t here = std::min<uint32_t>(length, segment->data_len - offset);
-    if (const int error = read_segment(*port, *segment, offset, {bytes, here}); error != 0) return error;
+    if (const int error = read_segment(*port, *segment, offset, {bytes, here}); error != 0)
+      return error;
     bytes += here;
     length -= here;
     offset = 0;
@@ -140,7 +146,8 @@ NM_EXPORT int rte_pmd_nicmem_set_mode_host_payload(uint16_t port_id) {
   Port* const port = find_port(port_id);
   if (port == nullptr) return -ENODEV;
   if (port->ethdev->data->dev_configured != 0) return -EBUSY;
-  if (port->args.mode == Mode::kNicmem || port->args.mode == Mode::kNicmemNoInline) port->args.mode = Mode::kSplit;
+  if (port->args.mode == Mode::kNicmem || port->args.mode == Mode::kNicmemNoInline)
+    port->args.mode = Mode::kSplit;
   return 0;
 }
 

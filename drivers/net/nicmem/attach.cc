@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compat.h"
-#include "log.h"
 #include "drivers/hca/sim/sim_device.h"
+#include "log.h"
 
 namespace nicmem::pmd {
 namespace {
@@ -41,9 +41,9 @@ Result<hca_sim::Options> parse_rest(const std::string& port_name, const Devargs&
   for (const auto& [key, value] : args.rest) {
     NM_TRY(const bool known, options.take(key, value));
     if (!known)
-      return fail(Code::kInvalidArgument, "unknown argument '" + key + "': accepted: " +
-                                              std::string(kDevargKeys) + "; with hca=sim: " +
-                                              std::string(hca_sim::kKeys));
+      return fail(Code::kInvalidArgument, "unknown argument '" + key +
+                                              "': accepted: " + std::string(kDevargKeys) +
+                                              "; with hca=sim: " + std::string(hca_sim::kKeys));
   }
   return options;
 }

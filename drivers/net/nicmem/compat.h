@@ -3,9 +3,9 @@
 // The layout of eth_dev_ops is no stable ABI: the headers must be of the very version that runs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
+#include <bus_vdev_driver.h>
+#include <ethdev_driver.h>
+#include <ethdev_vdev.h>
 #include <rte_common.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
@@ -16,9 +16,9 @@
 #include <rte_mempool.h>
 #include <rte_version.h>
 
-#include <bus_vdev_driver.h>
-#include <ethdev_driver.h>
-#include <ethdev_vdev.h>
+#include <cstddef>
+#include <cstdint>
 
-static_assert(RTE_VERSION >= RTE_VERSION_NUM(22, 11, 0, 0) && RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0),
+static_assert(RTE_VERSION >= RTE_VERSION_NUM(22, 11, 0, 0) &&
+                  RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0),
               "net_nicmem is written for DPDK 22.11");

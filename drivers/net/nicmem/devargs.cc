@@ -8,12 +8,14 @@
 namespace nicmem::pmd {
 namespace {
 
-tl::unexpected<Error> bad_value(std::string_view key, std::string_view value, std::string_view accepted) {
-  return fail(Code::kInvalidArgument, std::string(key) + "=" + std::string(value) + ": accepted: " +
-                                          std::string(accepted));
+tl::unexpected<Error> bad_value(std::string_view key, std::string_view value,
+                                std::string_view accepted) {
+  return fail(Code::kInvalidArgument,
+              std::string(key) + "=" + std::string(value) + ": accepted: " + std::string(accepted));
 }
 
-Result<uint32_t> parse_number(std::string_view key, std::string_view value, uint32_t low, uint32_t high) {
+Result<uint32_t> parse_number(std::string_view key, std::string_view value, uint32_t low,
+                              uint32_t high) {
   uint32_t number = 0;
   const char* const end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);
@@ -48,8 +50,8 @@ Result<std::array<uint8_t, 6>> parse_mac(std::string_view value) {
   std::array<uint8_t, 6> mac{};
   const std::string text(value);
   int used = 0;
-  const int fields = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0], &mac[1],
-                                 &mac[2], &mac[3], &mac[4], &mac[5], &used);
+  const int fields = std::sscanf(text.c_str(), "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0],
+                                 &mac[1], &mac[2], &mac[3], &mac[4], &mac[5], &used);
   if (fields != 6 || static_cast<size_t>(used) != text.size() || (mac[0] & 1) != 0 ||
       mac == std::array<uint8_t, 6>{})
     return bad_value("mac", value, "a unicast address such as 02:00:00:00:00:01");
@@ -60,7 +62,9 @@ Result<std::array<uint8_t, 6>> parse_mac(std::string_view value) {
 Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::string& key,
                   const std::string& value) {
   if (key == "hca") {
-    NM_TRY(args.hca, parse_word<std::string>(key, value, std::array{std::pair<std::string_view, std::string>{"sim", "sim"}}));
+    NM_TRY(args.hca,
+           parse_word<std::string>(
+               key, value, std::array{std::pair<std::string_view, std::string>{"sim", "sim"}}));
   } else if (key == "mode") {
     NM_TRY(args.mode, parse_word(key, value, kModes));
   } else if (key == "split") {
@@ -69,8 +73,7 @@ Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::
     NM_TRY(args.header_bytes, parse_number(key, value, kMinHeader, kMaxHeader));
   } else if (key == "tx_inline") {
     NM_TRY(tx_inline, parse_number(key, value, 0, kMaxHeader));
-    if (*tx_inline != 0 && *tx_inline < kMinHeader)
-      return bad_value(key, value, "0, or 18..512");
+    if (*tx_inline != 0 && *tx_inline < kMinHeader) return bad_value(key, value, "0, or 18..512");
   } else if (key == "spill") {
     NM_TRY_VOID(parse_word(key, value, kSpills));
   } else if (key == "guard") {

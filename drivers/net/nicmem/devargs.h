@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device arguments: `--vdev net_nicmem0,key=value,...`. What the PMD itself understands; the rest is
-// handed to the control path named by `hca`, which lists its own keys (drivers/hca/*/options.h).
+// Device arguments: `--vdev net_nicmem0,key=value,...`. What the PMD itself understands; the rest
+// is handed to the control path named by `hca`, which lists its own keys (drivers/hca/*/options.h).
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ enum class Split : uint8_t {
   kOff,    // never
 };
 
-inline constexpr uint32_t kMinHeader = 18;   // Ethernet header and a VLAN tag
+inline constexpr uint32_t kMinHeader = 18;  // Ethernet header and a VLAN tag
 inline constexpr uint32_t kMaxHeader = 512;
 
 struct Devargs {
@@ -39,10 +39,10 @@ struct Devargs {
   Mode mode = Mode::kNicmem;
   Split split = Split::kAuto;
   uint32_t header_bytes = 128;
-  uint32_t tx_inline_bytes = 0;   // resolved: the header in mode nicmem, else 0, unless given
-  bool guard = false;             // the CPU's mapping of payload memory allows no access
-  bool promiscuous = false;       // from the first frame on, before the program can ask for it
-  std::string device;             // ports with the same name share one device; empty: own device
+  uint32_t tx_inline_bytes = 0;  // resolved: the header in mode nicmem, else 0, unless given
+  bool guard = false;            // the CPU's mapping of payload memory allows no access
+  bool promiscuous = false;      // from the first frame on, before the program can ask for it
+  std::string device;            // ports with the same name share one device; empty: own device
   std::optional<std::array<uint8_t, 6>> mac;
   std::vector<std::pair<std::string, std::string>> rest;  // for the control path
 };

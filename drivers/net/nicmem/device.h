@@ -18,12 +18,12 @@ namespace nicmem::pmd {
 struct Device {
   std::string name;
   std::unique_ptr<hca::Hca> hca;
-  bool stepped = false;              // has no clock of its own: rte_pmd_nicmem_step() runs it
+  bool stepped = false;  // has no clock of its own: rte_pmd_nicmem_step() runs it
   hca::Domain domain{};
-  std::unique_ptr<Memory> memory;    // null: the device has none, or not enough
-  std::unique_ptr<Heap> heap;        // over `memory`
+  std::unique_ptr<Memory> memory;  // null: the device has none, or not enough
+  std::unique_ptr<Heap> heap;      // over `memory`
   std::unique_ptr<MemoryMap> map;
-  uint32_t ports = 0;                // attached now
+  uint32_t ports = 0;  // attached now
 
   ~Device();
 };

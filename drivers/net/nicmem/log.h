@@ -8,5 +8,6 @@ namespace nicmem::pmd {
 extern int log_type;
 }
 
-#define NM_LOG(level, format, ...) \
-  rte_log(RTE_LOG_##level, ::nicmem::pmd::log_type, "net_nicmem: " format "\n" __VA_OPT__(, ) __VA_ARGS__)
+#define NM_LOG(level, format, ...)                  \
+  rte_log(RTE_LOG_##level, ::nicmem::pmd::log_type, \
+          "net_nicmem: " format "\n" __VA_OPT__(, ) __VA_ARGS__)

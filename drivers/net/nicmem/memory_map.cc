@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "memory_map.h"
 
-#include "compat.h"
-
 #include <rte_memory.h>
+
+#include "compat.h"
 
 namespace nicmem::pmd {
 namespace {
@@ -47,7 +47,8 @@ bool MemoryMap::register_around(const void* pointer, KeyRange& out) {
   Chunk chunk{.wanted = pointer};
   // testpmd's external buffers and rte_extmem_register()ed memory are in the walk too
   if (rte_memseg_contig_walk(match_chunk, &chunk) != 1) return false;
-  auto region = hca_.register_host_memory(domain_, chunk.start, chunk.length, hca::Access::kReadWrite);
+  auto region =
+      hca_.register_host_memory(domain_, chunk.start, chunk.length, hca::Access::kReadWrite);
   if (!region) return false;
   const auto start = reinterpret_cast<uintptr_t>(chunk.start);
   out = {start, start + chunk.length, (*region)->base, be32((*region)->key), false};

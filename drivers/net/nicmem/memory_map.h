@@ -18,7 +18,7 @@ namespace nicmem::pmd {
 /// One registered range of CPU addresses.
 struct KeyRange {
   uintptr_t start = 0, end = 0;
-  uintptr_t base = 0;   // CPU address minus base = WQE address
+  uintptr_t base = 0;  // CPU address minus base = WQE address
   be32 key;
   bool on_card = false;
 

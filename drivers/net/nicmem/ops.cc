@@ -10,8 +10,8 @@
 namespace nicmem::pmd {
 namespace {
 
-constexpr uint64_t kRxOffloads = RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_SCATTER |
-                                 RTE_ETH_RX_OFFLOAD_RSS_HASH;
+constexpr uint64_t kRxOffloads =
+    RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_RSS_HASH;
 constexpr uint64_t kRssTypes = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
 
 /// Toeplitz key that maps both directions of a flow to one queue. [Woo and Park, "Scalable TCP
@@ -40,9 +40,11 @@ Result<void> steer(Port& port) {
   const rte_eth_dev_data& data = *port.ethdev->data;
   std::vector<hca::ReceiveQueue*> queues;
   const bool spread = (data.dev_conf.rxmode.mq_mode & RTE_ETH_MQ_RX_RSS_FLAG) != 0;
-  for (uint16_t i = 0; i < (spread ? data.nb_rx_queues : std::min<uint16_t>(1, data.nb_rx_queues)); ++i)
+  for (uint16_t i = 0; i < (spread ? data.nb_rx_queues : std::min<uint16_t>(1, data.nb_rx_queues));
+       ++i)
     queues.push_back(rx_queue(port.ethdev, i)->rq.get());
-  hca::SteeringOptions options{.promiscuous = data.promiscuous != 0, .all_multicast = data.all_multicast != 0};
+  hca::SteeringOptions options{.promiscuous = data.promiscuous != 0,
+                               .all_multicast = data.all_multicast != 0};
   std::memcpy(options.mac.data(), data.mac_addrs[0].addr_bytes, options.mac.size());
   options.queues = queues;
   options.rss_key = port.rss_key;
@@ -63,7 +65,8 @@ Result<void> start_queues(Port& port) {
   }
   for (uint16_t i = 0; i < data.nb_tx_queues; ++i) {
     if (tx_queue(port.ethdev, i) == nullptr)
-      return fail(Code::kInvalidArgument, "transmit queue " + std::to_string(i) + " was not set up");
+      return fail(Code::kInvalidArgument,
+                  "transmit queue " + std::to_string(i) + " was not set up");
     NM_TRY_VOID(start_tx_queue(port, *tx_queue(port.ethdev, i)));
   }
   NM_TRY_VOID(port.hca->set_max_frame(max_frame_of(data.mtu)));
@@ -101,8 +104,9 @@ int start(rte_eth_dev* dev) {
   }
   dev->rx_pkt_burst = choose_rx_burst(dev);
   dev->tx_pkt_burst = tx_burst;
-  dev->data->scattered_rx = std::any_of(dev->data->rx_queues, dev->data->rx_queues + dev->data->nb_rx_queues,
-                                        [](void* q) { return static_cast<RxQueueConfig*>(q)->data.num_segments > 1; });
+  dev->data->scattered_rx =
+      std::any_of(dev->data->rx_queues, dev->data->rx_queues + dev->data->nb_rx_queues,
+                  [](void* q) { return static_cast<RxQueueConfig*>(q)->data.num_segments > 1; });
   set_queue_states(*dev->data, RTE_ETH_QUEUE_STATE_STARTED);
   return 0;
 }
@@ -134,10 +138,16 @@ int info(rte_eth_dev* dev, rte_eth_dev_info* out) {
   out->rx_seg_capa.offset_allowed = 1;
   out->rx_seg_capa.offset_align_log2 = 0;
   out->rx_seg_capa.max_nseg = kMaxRxSegments;
-  out->rx_desc_lim = {.nb_max = kMaxDescriptors, .nb_min = kMinDescriptors, .nb_align = 1,
-                      .nb_seg_max = kMaxRxSegments, .nb_mtu_seg_max = kMaxRxSegments};
-  out->tx_desc_lim = {.nb_max = kMaxDescriptors, .nb_min = kMinDescriptors, .nb_align = 1,
-                      .nb_seg_max = kMaxTxSegments - 2, .nb_mtu_seg_max = kMaxTxSegments - 2};
+  out->rx_desc_lim = {.nb_max = kMaxDescriptors,
+                      .nb_min = kMinDescriptors,
+                      .nb_align = 1,
+                      .nb_seg_max = kMaxRxSegments,
+                      .nb_mtu_seg_max = kMaxRxSegments};
+  out->tx_desc_lim = {.nb_max = kMaxDescriptors,
+                      .nb_min = kMinDescriptors,
+                      .nb_align = 1,
+                      .nb_seg_max = kMaxTxSegments - 2,
+                      .nb_mtu_seg_max = kMaxTxSegments - 2};
   out->default_rxportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
   out->default_txportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
   out->speed_capa = RTE_ETH_LINK_SPEED_100G;
@@ -181,9 +191,9 @@ int mtu_set(rte_eth_dev* dev, uint16_t mtu) {
 }
 
 const uint32_t* supported_ptypes(rte_eth_dev* /*dev*/) {
-  static const uint32_t types[] = {RTE_PTYPE_L2_ETHER,       RTE_PTYPE_L3_IPV4, RTE_PTYPE_L3_IPV4_EXT,
-                                   RTE_PTYPE_L3_IPV6,        RTE_PTYPE_L3_IPV6_EXT, RTE_PTYPE_L4_FRAG,
-                                   RTE_PTYPE_L4_TCP,         RTE_PTYPE_L4_UDP,  RTE_PTYPE_UNKNOWN};
+  static const uint32_t types[] = {RTE_PTYPE_L2_ETHER, RTE_PTYPE_L3_IPV4,     RTE_PTYPE_L3_IPV4_EXT,
+                                   RTE_PTYPE_L3_IPV6,  RTE_PTYPE_L3_IPV6_EXT, RTE_PTYPE_L4_FRAG,
+                                   RTE_PTYPE_L4_TCP,   RTE_PTYPE_L4_UDP,      RTE_PTYPE_UNKNOWN};
   return types;
 }
 

@@ -12,27 +12,27 @@ namespace {
 constexpr uint32_t kAlign = 64;
 
 /// A per-lcore cache keeps buffers from other lcores: small pools, which the card's are, get none.
-uint32_t cache_size(uint32_t buffers) {
-  return buffers >= 4096 ? 64 : 0;
-}
+uint32_t cache_size(uint32_t buffers) { return buffers >= 4096 ? 64 : 0; }
 
 tl::unexpected<Error> pool_failed(const PayloadPool::Options& options, uint32_t buffers) {
   return fail(Code::kExhausted,
               "pool of " + std::to_string(buffers) + " payload buffers of " +
-                  std::to_string(options.buffer_bytes) + " bytes (" + options.name +
-                  "): " + rte_strerror(rte_errno) + "; give EAL more memory (-m) or use smaller rings",
+                  std::to_string(options.buffer_bytes) + " bytes (" + options.name + "): " +
+                  rte_strerror(rte_errno) + "; give EAL more memory (-m) or use smaller rings",
               rte_errno);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<PayloadPool>> PayloadPool::on_card(std::shared_ptr<Device> device,
-                                                          const Options& options, size_t limit_bytes) {
+                                                          const Options& options,
+                                                          size_t limit_bytes) {
   const auto bytes = static_cast<uint16_t>(round_up<uint32_t>(options.buffer_bytes, kAlign));
   const size_t room = std::min(limit_bytes, device->heap->largest_free());
   const auto buffers = static_cast<uint32_t>(std::min<size_t>(options.buffers, room / bytes));
   if (buffers == 0)
-    return fail(Code::kExhausted, "device memory: " + std::to_string(room) + " bytes for payload, one buffer takes " +
+    return fail(Code::kExhausted, "device memory: " + std::to_string(room) +
+                                      " bytes for payload, one buffer takes " +
                                       std::to_string(bytes));
   NM_TRY(const Region region, device->heap->allocate(size_t{buffers} * bytes));
   rte_pktmbuf_extmem memory{};
@@ -65,7 +65,8 @@ Result<std::unique_ptr<PayloadPool>> PayloadPool::in_host(const Options& options
 PayloadPool::~PayloadPool() {
   const uint32_t held = rte_mempool_in_use_count(pool_);
   if (held != 0) {
-    NM_LOG(WARNING, "%s: %u payload buffers are still held by the program: their memory is not given back",
+    NM_LOG(WARNING,
+           "%s: %u payload buffers are still held by the program: their memory is not given back",
            pool_->name, held);
     static_cast<void>(new std::shared_ptr<Device>(device_));  // on purpose never freed
     return;

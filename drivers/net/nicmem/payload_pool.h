@@ -25,8 +25,8 @@ class PayloadPool {
 
   /// As many of `options.buffers` as fit into `limit_bytes` of the device's memory. Fails with
   /// kExhausted when not one fits.
-  static Result<std::unique_ptr<PayloadPool>> on_card(std::shared_ptr<Device> device, const Options& options,
-                                                      size_t limit_bytes);
+  static Result<std::unique_ptr<PayloadPool>> on_card(std::shared_ptr<Device> device,
+                                                      const Options& options, size_t limit_bytes);
   static Result<std::unique_ptr<PayloadPool>> in_host(const Options& options);
   ~PayloadPool();
 
@@ -35,7 +35,8 @@ class PayloadPool {
   uint16_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  PayloadPool(rte_mempool* pool, uint16_t buffer_bytes) : pool_(pool), buffer_bytes_(buffer_bytes) {}
+  PayloadPool(rte_mempool* pool, uint16_t buffer_bytes)
+      : pool_(pool), buffer_bytes_(buffer_bytes) {}
 
   rte_mempool* pool_;
   uint16_t buffer_bytes_;

@@ -17,19 +17,19 @@ namespace nicmem::pmd {
 inline constexpr uint32_t kMaxQueues = 16;
 inline constexpr uint32_t kMinDescriptors = 8;
 inline constexpr uint32_t kMaxDescriptors = 1u << 14;
-inline constexpr uint32_t kMinMtu = 68;    // RFC 791: every IPv4 link carries 68 bytes
+inline constexpr uint32_t kMinMtu = 68;  // RFC 791: every IPv4 link carries 68 bytes
 inline constexpr uint32_t kMaxMtu = 9600;
 /// Ethernet header and two VLAN tags; the FCS is never in a buffer.
 inline constexpr uint32_t kFrameOverhead = 14 + 2 * 4;
 
 /// A receive queue: configured by setup, on the device from start to stop.
 struct RxQueueConfig {
-  RxQueue data;                              // what rx_burst() works on
+  RxQueue data;  // what rx_burst() works on
   uint32_t descriptors = 0;
   uint64_t offloads = 0;
   int socket = 0;
-  rte_mempool* pool = nullptr;               // null: `given` has the pools
-  std::vector<rte_eth_rxseg_split> given;    // the program's own split
+  rte_mempool* pool = nullptr;             // null: `given` has the pools
+  std::vector<rte_eth_rxseg_split> given;  // the program's own split
   std::vector<rte_mbuf*> mbufs;
   std::unique_ptr<hca::CompletionQueue> cq;
   std::unique_ptr<hca::ReceiveQueue> rq;
@@ -39,7 +39,7 @@ struct RxQueueConfig {
 
 struct TxQueueConfig {
   TxQueue data;
-  uint32_t descriptors = 0;                  // packets
+  uint32_t descriptors = 0;  // packets
   std::vector<SentPacket> sent;
   std::unique_ptr<hca::CompletionQueue> cq;
   std::unique_ptr<hca::SendQueue> sq;
@@ -56,7 +56,7 @@ struct Port {
   std::array<uint8_t, 40> rss_key{};
   std::unique_ptr<PayloadPool> card_payload;
   std::unique_ptr<PayloadPool> host_payload;
-  hca::PortCounters counters_base{};         // at the last stats reset
+  hca::PortCounters counters_base{};  // at the last stats reset
   hw::PcieTally pcie_base{};
   bool warned_no_split = false;
 

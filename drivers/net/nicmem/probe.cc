@@ -16,7 +16,8 @@ namespace {
 rte_vdev_driver driver;
 
 /// Opens the device and a port of it; everything or nothing.
-Result<std::unique_ptr<Port>> open_port(const std::string& name, const char* text, rte_ether_addr& mac) {
+Result<std::unique_ptr<Port>> open_port(const std::string& name, const char* text,
+                                        rte_ether_addr& mac) {
   NM_TRY(Devargs args, parse_devargs(text == nullptr ? "" : text));
   auto port = std::make_unique<Port>();
   port->name = name;
@@ -46,7 +47,8 @@ int probe(rte_vdev_device* vdev) {
     return -to_errno(port.error());
   }
   auto* const addresses = static_cast<rte_ether_addr*>(rte_zmalloc("nicmem_mac", sizeof mac, 0));
-  rte_eth_dev* const dev = addresses == nullptr ? nullptr : rte_eth_vdev_allocate(vdev, sizeof(Port*));
+  rte_eth_dev* const dev =
+      addresses == nullptr ? nullptr : rte_eth_vdev_allocate(vdev, sizeof(Port*));
   if (dev == nullptr) {
     rte_free(addresses);
     NM_LOG(ERR, "%s: no memory or no free port number for another ethdev", name);
@@ -88,8 +90,9 @@ RTE_INIT(nicmem_register) {
   rte_vdev_register(&driver);
 }
 RTE_PMD_EXPORT_NAME(net_nicmem, __COUNTER__);
-RTE_PMD_REGISTER_PARAM_STRING(net_nicmem,
-                              "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
-                              "split=auto|force|off tx_inline=<0|18-512> spill=sw guard=0|1 promiscuous=0|1 device=<name> "
-                              "mac=<address> sram=<size> wire=gen|loop|pair:<name>|ethdev:<name> "
-                              "cpu=<n>|any|none");
+RTE_PMD_REGISTER_PARAM_STRING(
+    net_nicmem,
+    "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
+    "split=auto|force|off tx_inline=<0|18-512> spill=sw guard=0|1 promiscuous=0|1 device=<name> "
+    "mac=<address> sram=<size> wire=gen|loop|pair:<name>|ethdev:<name> "
+    "cpu=<n>|any|none");

@@ -25,10 +25,14 @@ class PortMemory {
                       : error == -ENOMEM ? Code::kExhausted
                       : error == -EINVAL ? Code::kInvalidArgument
                                          : Code::kUnsupported;
-    return fail(code, "port " + std::to_string(port_id) + ": " + std::to_string(bytes) + " bytes of device memory", -error);
+    return fail(code,
+                "port " + std::to_string(port_id) + ": " + std::to_string(bytes) +
+                    " bytes of device memory",
+                -error);
   }
 
-  PortMemory(PortMemory&& other) noexcept : port_id_(other.port_id_), region_(std::exchange(other.region_, {})) {}
+  PortMemory(PortMemory&& other) noexcept
+      : port_id_(other.port_id_), region_(std::exchange(other.region_, {})) {}
   PortMemory& operator=(PortMemory&& other) noexcept {
     std::swap(port_id_, other.port_id_);
     std::swap(region_, other.region_);
@@ -44,8 +48,9 @@ class PortMemory {
   /// Offset and length: multiples of 4.
   Result<void> write(size_t offset, std::span<const std::byte> data) {
     if (nicmem_copy_to(&region_, offset, data.data(), data.size()) == 0) return {};
-    return fail(Code::kInvalidArgument, "write of " + std::to_string(data.size()) + " bytes at " + std::to_string(offset) +
-                                            ": accepted: multiples of 4 within " + std::to_string(region_.size));
+    return fail(Code::kInvalidArgument,
+                "write of " + std::to_string(data.size()) + " bytes at " + std::to_string(offset) +
+                    ": accepted: multiples of 4 within " + std::to_string(region_.size));
   }
 
  private:

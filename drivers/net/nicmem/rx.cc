@@ -67,8 +67,8 @@ bool take_all(RxQueue& q, uint32_t count, Replacements& fresh) {
 
 /// Points entries 0..count-1 of a WQE at `fresh`; the other entries keep their buffers.
 void post(RxQueue& q, uint32_t index, const Replacements& fresh, uint32_t count) {
-  auto* const entries = reinterpret_cast<hw::DataSegment*>(
-      q.wqes + size_t{index & (q.depth - 1)} * q.stride_bytes);
+  auto* const entries =
+      reinterpret_cast<hw::DataSegment*>(q.wqes + size_t{index & (q.depth - 1)} * q.stride_bytes);
   rte_mbuf** const slot = q.slot(index).data();
   for (uint32_t k = 0; k < count; ++k) {
     entries[k] = fresh[k].entry;
@@ -94,9 +94,11 @@ uint64_t checksum_flags(uint16_t header_type) {
   using H = hw::HeaderType;
   uint64_t flags = 0;
   if (H::L3::get(header_type) == H::kL3Ipv4)
-    flags |= H::L3Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
+    flags |=
+        H::L3Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
   if (H::L4::get(header_type) != H::kL4None && H::Fragment::get(header_type) == 0)
-    flags |= H::L4Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD;
+    flags |=
+        H::L4Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD;
   return flags;
 }
 

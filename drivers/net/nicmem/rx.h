@@ -32,26 +32,26 @@ struct RxSegment {
 struct RxCounters {
   uint64_t packets = 0;
   uint64_t bytes = 0;
-  uint64_t no_mbuf = 0;             // frames dropped: no replacement buffer
-  uint64_t errors = 0;              // error completions
-  uint64_t flushed = 0;             // of these: WQEs given back by a queue already in error
-  uint64_t payload_bytes_nic = 0;   // of second and later segments: left on the card
+  uint64_t no_mbuf = 0;            // frames dropped: no replacement buffer
+  uint64_t errors = 0;             // error completions
+  uint64_t flushed = 0;            // of these: WQEs given back by a queue already in error
+  uint64_t payload_bytes_nic = 0;  // of second and later segments: left on the card
   uint64_t payload_bytes_host = 0;
 };
 
 /// Thread rule: the owning lcore only, between start and stop.
 struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   // Line 0: read per burst, `head` written per burst.
-  uint32_t head = 0;                    // completions consumed = WQEs consumed, free running
-  uint32_t depth = 0;                   // WQEs
-  uint32_t cq_depth = 0;                // completions, at least `depth`
+  uint32_t head = 0;      // completions consumed = WQEs consumed, free running
+  uint32_t depth = 0;     // WQEs
+  uint32_t cq_depth = 0;  // completions, at least `depth`
   uint16_t port_id = 0;
   uint8_t num_segments = 0;
-  bool checksum_flags = false;          // report what the device verified
+  bool checksum_flags = false;  // report what the device verified
   const hw::Cqe* cqes = nullptr;
   std::byte* wqes = nullptr;
-  uint32_t stride_bytes = 0;            // between WQEs
-  bool hash = false;                    // report the RSS hash
+  uint32_t stride_bytes = 0;  // between WQEs
+  bool hash = false;          // report the RSS hash
   rte_mbuf** mbufs = nullptr;
   hw::DoorbellRecord* cq_consumer = nullptr;
   hw::DoorbellRecord* rq_producer = nullptr;
@@ -59,7 +59,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   std::array<RxSegment, kMaxRxSegments> segments{};
   KeyCache keys;
   RxCounters counters;
-  hca::ReceiveQueue* queue = nullptr;   // for recovery only
+  hca::ReceiveQueue* queue = nullptr;  // for recovery only
 
   std::span<rte_mbuf*> slot(uint32_t index) {
     return {mbufs + (index & (depth - 1)) * kMaxRxSegments, num_segments};

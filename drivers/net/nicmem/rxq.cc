@@ -22,18 +22,21 @@ Result<void> use_given_segments(RxQueueConfig& queue, uint32_t max_frame) {
   for (; count < queue.given.size() || covered < max_frame; ++count) {
     if (count == kMaxRxSegments)
       return fail(Code::kInvalidArgument, "the receive segments hold " + std::to_string(covered) +
-                                              " bytes, a frame may have " + std::to_string(max_frame) +
+                                              " bytes, a frame may have " +
+                                              std::to_string(max_frame) +
                                               ": accepted: segments that hold it, 8 at most");
     const bool extra = count >= queue.given.size();
     const rte_eth_rxseg_split& given = extra ? queue.given.back() : queue.given[count];
     RxSegment& segment = queue.data.segments[count];
     segment.pool = given.mp;
     segment.spill = nullptr;
-    segment.headroom = static_cast<uint16_t>((extra ? 0 : given.offset) + (count == 0 ? RTE_PKTMBUF_HEADROOM : 0));
+    segment.headroom =
+        static_cast<uint16_t>((extra ? 0 : given.offset) + (count == 0 ? RTE_PKTMBUF_HEADROOM : 0));
     const uint32_t room = data_room(given.mp);
     if (segment.headroom >= room)
-      return fail(Code::kInvalidArgument, "receive segment " + std::to_string(count) + ": its pool's buffers have " +
-                                              std::to_string(room) + " bytes, its offset takes them all");
+      return fail(Code::kInvalidArgument, "receive segment " + std::to_string(count) +
+                                              ": its pool's buffers have " + std::to_string(room) +
+                                              " bytes, its offset takes them all");
     const uint32_t length = extra || given.length == 0 ? room - segment.headroom : given.length;
     segment.length = static_cast<uint16_t>(std::min(length, room - segment.headroom));
     covered += segment.length;
@@ -49,9 +52,11 @@ Result<void> use_whole_frames(RxQueueConfig& queue, uint32_t max_frame) {
     return fail(Code::kInvalidArgument, "the pool's buffers have no room beyond the headroom");
   if (room - RTE_PKTMBUF_HEADROOM < max_frame && (queue.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) == 0)
     return fail(Code::kInvalidArgument,
-                "buffers hold " + std::to_string(room - RTE_PKTMBUF_HEADROOM) + " bytes, a frame may have " +
-                    std::to_string(max_frame) + ": accepted: larger buffers, a smaller MTU, or the scatter offload");
-  queue.given.assign(1, rte_eth_rxseg_split{.mp = queue.pool, .length = 0, .offset = 0, .proto_hdr = 0});
+                "buffers hold " + std::to_string(room - RTE_PKTMBUF_HEADROOM) +
+                    " bytes, a frame may have " + std::to_string(max_frame) +
+                    ": accepted: larger buffers, a smaller MTU, or the scatter offload");
+  queue.given.assign(
+      1, rte_eth_rxseg_split{.mp = queue.pool, .length = 0, .offset = 0, .proto_hdr = 0});
   auto result = use_given_segments(queue, max_frame);
   queue.given.clear();
   return result;
@@ -67,15 +72,18 @@ size_t payload_share(const Device& device) {
 
 /// The port's payload pools, made at the first start; made anew when frames have grown. `frames` is
 /// how many payloads may be on the way at once.
-Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes, const RxQueueConfig& queue) {
+Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes,
+                                const RxQueueConfig& queue) {
   static std::atomic<uint32_t> serial{0};  // a pool left behind keeps its name
-  const std::string suffix = std::to_string(port.ethdev->data->port_id) + "_" + std::to_string(serial++);
+  const std::string suffix =
+      std::to_string(port.ethdev->data->port_id) + "_" + std::to_string(serial++);
   PayloadPool::Options options{.name = "nm_host" + suffix,
                                .buffers = frames,
                                .buffer_bytes = bytes,
                                .private_bytes = rte_pktmbuf_priv_size(queue.pool),
                                .socket = queue.socket};
-  if (!port.host_payload || port.host_payload->buffer_bytes() < bytes || port.host_payload->buffers() < frames) {
+  if (!port.host_payload || port.host_payload->buffer_bytes() < bytes ||
+      port.host_payload->buffers() < frames) {
     port.host_payload.reset();
     NM_TRY(port.host_payload, PayloadPool::in_host(options));
   }
@@ -85,7 +93,8 @@ Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes, con
   options.name = "nm_card" + suffix;
   auto made = PayloadPool::on_card(port.device, options, payload_share(*port.device));
   if (!made) {
-    NM_LOG(WARNING, "%s: %s: payloads stay in host memory", port.name.c_str(), made.error().what.c_str());
+    NM_LOG(WARNING, "%s: %s: payloads stay in host memory", port.name.c_str(),
+           made.error().what.c_str());
     return {};
   }
   port.card_payload = std::move(*made);
@@ -105,10 +114,12 @@ Result<void> use_own_split(Port& port, RxQueueConfig& queue, uint32_t max_frame)
   const uint32_t header = port.args.header_bytes;
   const uint32_t room = data_room(queue.pool);
   if (room < header + RTE_PKTMBUF_HEADROOM)
-    return fail(Code::kInvalidArgument, "the pool's buffers hold " + std::to_string(room) + " bytes: header=" +
-                                            std::to_string(header) + " and the headroom need " +
+    return fail(Code::kInvalidArgument, "the pool's buffers hold " + std::to_string(room) +
+                                            " bytes: header=" + std::to_string(header) +
+                                            " and the headroom need " +
                                             std::to_string(header + RTE_PKTMBUF_HEADROOM));
-  queue.data.segments[0] = {queue.pool, nullptr, static_cast<uint16_t>(header), RTE_PKTMBUF_HEADROOM};
+  queue.data.segments[0] = {queue.pool, nullptr, static_cast<uint16_t>(header),
+                            RTE_PKTMBUF_HEADROOM};
   queue.data.num_segments = 1;
   if (header >= max_frame) return {};
   const auto payload = static_cast<uint16_t>(max_frame - header);
@@ -125,11 +136,15 @@ Result<void> use_own_split(Port& port, RxQueueConfig& queue, uint32_t max_frame)
 
 Result<void> choose_segments(Port& port, RxQueueConfig& queue, uint32_t max_frame) {
   if (!queue.given.empty()) return use_given_segments(queue, max_frame);
-  if (port.args.mode == Mode::kHost || port.args.split == Split::kOff) return use_whole_frames(queue, max_frame);
+  if (port.args.mode == Mode::kHost || port.args.split == Split::kOff)
+    return use_whole_frames(queue, max_frame);
   if (port.args.split == Split::kForce) return use_own_split(port, queue, max_frame);
   if (!port.warned_no_split)
-    NM_LOG(WARNING, "%s: mode=%s without buffer split: whole frames in host memory. Programs that read only the "
-                    "first segment take chains with split=force", port.name.c_str(), name_of(port.args.mode));
+    NM_LOG(WARNING,
+           "%s: mode=%s without buffer split: whole frames in host memory. Programs that read only "
+           "the "
+           "first segment take chains with split=force",
+           port.name.c_str(), name_of(port.args.mode));
   port.warned_no_split = true;
   return use_whole_frames(queue, max_frame);
 }
@@ -184,8 +199,9 @@ Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
   auto* entry = reinterpret_cast<hw::DataSegment*>(data.wqes);
   std::fill_n(entry, queue.rq->ring.size() / sizeof end, end);
   if (fill(data)) return {};
-  return fail(Code::kExhausted, "receive ring of " + std::to_string(data.depth) +
-                                    ": its pools have fewer buffers, or memory that cannot be registered");
+  return fail(Code::kExhausted,
+              "receive ring of " + std::to_string(data.depth) +
+                  ": its pools have fewer buffers, or memory that cannot be registered");
 }
 
 void stop_rx_queue(RxQueueConfig& queue) {

@@ -142,7 +142,7 @@ void emit_payload(Writer& emit, const Port& port, const rte_eth_dev* dev, const 
 
 void emit_pcie(Writer& emit, const Port& port, uint64_t doorbells) {
   hw::PcieTally tally = port.hca->pcie();
-  for (uint64_t i = 0; i < doorbells; ++i) tally[hw::PcieClass::kDoorbell] += hw::mmio_write(8);
+  tally[hw::PcieClass::kDoorbell] = hw::times(doorbells, hw::mmio_write(8));
   for (size_t i = 0; i < hw::kPcieClasses; ++i) {
     const hw::PcieTransfer& now = tally.by_class[i];
     const hw::PcieTransfer& base = port.pcie_base.by_class[i];
@@ -183,8 +183,8 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->ipackets = rx.packets;
   stats->ibytes = rx.bytes;
   stats->imissed = now.rx_no_buffer - base.rx_no_buffer;
-  stats->ierrors = now.rx_error - base.rx_error + now.rx_oversize - base.rx_oversize + now.rx_malformed -
-                   base.rx_malformed;
+  stats->ierrors = now.rx_error - base.rx_error + now.rx_oversize - base.rx_oversize +
+                   now.rx_malformed - base.rx_malformed;
   stats->rx_nombuf = rx.no_mbuf;
   stats->opackets = tx.packets - tx.errors;
   stats->obytes = tx.bytes;

@@ -48,7 +48,8 @@ class WqeWriter {
     control.signature = 0;
     std::memset(control.dci, 0, sizeof control.dci);
     control.fm_ce_se = hw::ControlSegment::Completion::set(
-        0, signalled ? hw::ControlSegment::kCompleteAlways : hw::ControlSegment::kCompleteOnFirstError);
+        0, signalled ? hw::ControlSegment::kCompleteAlways
+                     : hw::ControlSegment::kCompleteOnFirstError);
     control.immediate.set(0);
     return hw::send_wqe_blocks(next_);
   }
@@ -77,8 +78,8 @@ uint32_t inlined(const TxQueue& q, const rte_mbuf& first, const KeyRange& range)
   return bytes < hw::kInlineStartBytes ? 0 : bytes;
 }
 
-/// Writes pointers to (and the inlined head of) every segment. On failure returns the counter of the
-/// reason.
+/// Writes pointers to (and the inlined head of) every segment. On failure returns the counter of
+/// the reason.
 uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
   for (const rte_mbuf* segment = &packet; segment != nullptr; segment = segment->next) {
     if (segment->data_len == 0) continue;
@@ -102,7 +103,8 @@ uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
 
 /// Blocks that the packet takes at most.
 uint32_t blocks_at_most(const TxQueue& q, const rte_mbuf& packet) {
-  return hw::send_wqe_blocks(std::min(hw::send_wqe_segments(q.inline_bytes, packet.nb_segs), kMaxTxSegments));
+  return hw::send_wqe_blocks(
+      std::min(hw::send_wqe_segments(q.inline_bytes, packet.nb_segs), kMaxTxSegments));
 }
 
 bool has_room(const TxQueue& q, uint32_t blocks) {
@@ -111,7 +113,8 @@ bool has_room(const TxQueue& q, uint32_t blocks) {
 
 /// Asks for a completion often enough that neither packets nor blocks run out unseen.
 bool wants_completion(const TxQueue& q, uint32_t blocks) {
-  return q.unsignalled_packets + 1 >= q.signal_packets || q.unsignalled_blocks + blocks >= q.depth / 4;
+  return q.unsignalled_packets + 1 >= q.signal_packets ||
+         q.unsignalled_blocks + blocks >= q.depth / 4;
 }
 
 /// Writes the packet's WQE, or drops the packet and counts why.
@@ -151,7 +154,8 @@ uint32_t free_until(TxQueue& q, uint32_t end) {
     ++q.sent_tail;
     ++freed;
   }
-  q.consumer = q.sent_tail == q.sent_head ? q.producer : q.sent[q.sent_tail & (q.depth - 1)].first_block;
+  q.consumer =
+      q.sent_tail == q.sent_head ? q.producer : q.sent[q.sent_tail & (q.depth - 1)].first_block;
   return freed;
 }
 

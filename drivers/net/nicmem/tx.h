@@ -17,11 +17,11 @@
 
 namespace nicmem::pmd {
 
-inline constexpr uint32_t kSignalPackets = 32;   // as DPDK's mlx5 (MLX5_TX_COMP_THRESH)
-inline constexpr uint32_t kMaxTxSegments = 60;   // 16-byte segments a WQE, as DPDK's mlx5
+inline constexpr uint32_t kSignalPackets = 32;  // as DPDK's mlx5 (MLX5_TX_COMP_THRESH)
+inline constexpr uint32_t kMaxTxSegments = 60;  // 16-byte segments a WQE, as DPDK's mlx5
 
 struct TxCounters {
-  uint64_t packets = 0;            // given to the device
+  uint64_t packets = 0;  // given to the device
   uint64_t bytes = 0;
   uint64_t errors = 0;             // of these: given back by an error completion
   uint64_t foreign_memory = 0;     // dropped: a segment lies in another device's memory
@@ -38,19 +38,19 @@ struct SentPacket {
 
 /// Thread rule: the owning lcore only, between start and stop.
 struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
-  uint32_t producer = 0;                // blocks written, free running
-  uint32_t consumer = 0;                // blocks known to be done
-  uint32_t depth = 0;                   // blocks
-  uint32_t unsignalled_packets = 0;     // since the last WQE that asked for a completion
+  uint32_t producer = 0;             // blocks written, free running
+  uint32_t consumer = 0;             // blocks known to be done
+  uint32_t depth = 0;                // blocks
+  uint32_t unsignalled_packets = 0;  // since the last WQE that asked for a completion
   uint32_t unsignalled_blocks = 0;
   uint32_t signal_packets = kSignalPackets;
-  uint32_t inline_bytes = 0;            // header bytes copied into the WQE
+  uint32_t inline_bytes = 0;  // header bytes copied into the WQE
   uint32_t number = 0;
   std::byte* wqes = nullptr;
   hw::DoorbellRecord* sq_producer = nullptr;
   hw::DoorbellRegister* doorbell = nullptr;
 
-  SentPacket* sent = nullptr;           // ring of `depth` entries
+  SentPacket* sent = nullptr;  // ring of `depth` entries
   uint32_t sent_head = 0, sent_tail = 0;
 
   const hw::Cqe* cqes = nullptr;
@@ -60,7 +60,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
 
   KeyCache keys;
   TxCounters counters;
-  hca::SendQueue* queue = nullptr;      // for recovery only
+  hca::SendQueue* queue = nullptr;  // for recovery only
   /// Whether an address that no key covers is some other device's memory.
   bool (*is_foreign)(const void*) = nullptr;
 };

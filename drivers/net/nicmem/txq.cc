@@ -63,7 +63,8 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
 }
 
 void stop_tx_queue(TxQueueConfig& queue) {
-  if (queue.sq) reclaim(queue.data, 0);  // what has left is sent, not lost
+  if (queue.sq)
+    reclaim(queue.data, 0);  // for error completions; the rest left when the port stopped
   queue.sq.reset();
   queue.cq.reset();
   if (queue.data.sent != nullptr) drain(queue.data);

@@ -77,7 +77,7 @@ class DriverRig {
   /// What the driver caused, its own MMIO writes included.
   hw::PcieTally tally() const {
     hw::PcieTally sum = port_->hca->pcie();
-    for (uint64_t i = 0; i < tx_->data.counters.doorbells; ++i) sum[hw::PcieClass::kDoorbell] += hw::mmio_write(8);
+    sum[hw::PcieClass::kDoorbell] = hw::times(tx_->data.counters.doorbells, hw::mmio_write(8));
     return sum;
   }
   /// Doorbell registers that were seen to change.
@@ -86,7 +86,9 @@ class DriverRig {
   pmd::TxQueueConfig& tx() { return *tx_; }
 
  private:
-  static void ok(const Result<void>& result) { ASSERT_TRUE(result.has_value()) << result.error().what; }
+  static void ok(const Result<void>& result) {
+    ASSERT_TRUE(result.has_value()) << result.error().what;
+  }
 
   void make_device() {
     sim::GeneratorOptions generator;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PCIe bytes of the driver's real transactions: a second counter agrees to the byte, and changing
 // one thing moves exactly the classes, and by the bytes, that lib/hw's arithmetic says.
+#include <rte_eal.h>
+
 #include "driver_rig.h"
 #include "support/recording_bus.h"
-
-#include <rte_eal.h>
 
 namespace nicmem::test {
 namespace {
@@ -31,42 +31,44 @@ hw::PcieTally measure(const RigOptions& options) {
   return cost;
 }
 
-/// `each` for every one of `count`.
-hw::PcieTransfer times(uint64_t count, const hw::PcieTransfer& each) {
-  return {{each.out.tlps * count, each.out.bytes * count}, {each.in.tlps * count, each.in.bytes * count}};
-}
-
 hw::PcieTransfer sum(hw::PcieTransfer a, const hw::PcieTransfer& b) { return a += b; }
 
 /// What mode split must cost per class, from lib/hw alone.
 hw::PcieTally predicted(const RigOptions& o) {
   const uint32_t header = o.header_bytes, payload = o.frame_bytes - header;
   const uint32_t pointers = o.inline_bytes == 0 ? 2 : 1;
-  const uint32_t wqe = hw::send_wqe_blocks(hw::send_wqe_segments(o.inline_bytes, pointers)) * hw::kWqeBlockBytes;
-  // records: the send queue's at each doorbell; the receive queue's and its completion queue's once a lap
+  const uint32_t wqe =
+      hw::send_wqe_blocks(hw::send_wqe_segments(o.inline_bytes, pointers)) * hw::kWqeBlockBytes;
+  // records: the send queue's at each doorbell; the receive queue's and its completion queue's once
+  // a lap
   const uint64_t records = kFrames / o.burst + 2 * (kFrames / o.ring);
   hw::PcieTally cost;
-  cost[PcieClass::kRxDescriptor] = times(kFrames, hw::dma_read(hw::receive_wqe_stride(2)));
-  cost[PcieClass::kTxDescriptor] = times(kFrames, hw::dma_read(wqe));
-  cost[PcieClass::kRxCompletion] = times(kFrames, hw::dma_write(sizeof(hw::Cqe)));
-  cost[PcieClass::kTxCompletion] = times(kFrames / pmd::kSignalPackets, hw::dma_write(sizeof(hw::Cqe)));
-  cost[PcieClass::kHeader] = times(kFrames, hw::dma_write(header));
+  cost[PcieClass::kRxDescriptor] = hw::times(kFrames, hw::dma_read(hw::receive_wqe_stride(2)));
+  cost[PcieClass::kTxDescriptor] = hw::times(kFrames, hw::dma_read(wqe));
+  cost[PcieClass::kRxCompletion] = hw::times(kFrames, hw::dma_write(sizeof(hw::Cqe)));
+  cost[PcieClass::kTxCompletion] =
+      hw::times(kFrames / pmd::kSignalPackets, hw::dma_write(sizeof(hw::Cqe)));
+  cost[PcieClass::kHeader] = hw::times(kFrames, hw::dma_write(header));
   if (o.inline_bytes == 0)
-    cost[PcieClass::kHeader] = sum(cost[PcieClass::kHeader], times(kFrames, hw::dma_read(header)));
-  cost[PcieClass::kPayload] = times(kFrames, sum(hw::dma_write(payload), hw::dma_read(payload)));
-  cost[PcieClass::kDoorbell] = times(kFrames / o.burst, hw::mmio_write(8));
-  cost[PcieClass::kDoorbellRecord] = times(records, hw::dma_read(4));
+    cost[PcieClass::kHeader] =
+        sum(cost[PcieClass::kHeader], hw::times(kFrames, hw::dma_read(header)));
+  cost[PcieClass::kPayload] =
+      hw::times(kFrames, sum(hw::dma_write(payload), hw::dma_read(payload)));
+  cost[PcieClass::kDoorbell] = hw::times(kFrames / o.burst, hw::mmio_write(8));
+  cost[PcieClass::kDoorbellRecord] = hw::times(records, hw::dma_read(4));
   return cost;
 }
 
 /// Both runs cost what is predicted, and differ in `moved` classes only.
-void expect_moves(const RigOptions& base, const RigOptions& changed, std::initializer_list<PcieClass> moved) {
+void expect_moves(const RigOptions& base, const RigOptions& changed,
+                  std::initializer_list<PcieClass> moved) {
   const hw::PcieTally costs[] = {measure(base), measure(changed)};
   const hw::PcieTally wanted[] = {predicted(base), predicted(changed)};
   for (size_t i = 0; i < hw::kPcieClasses; ++i) {
     SCOPED_TRACE(hw::kPcieClassNames[i]);
     for (int run = 0; run < 2; ++run) {
-      EXPECT_EQ(costs[run].by_class[i].out.bytes, wanted[run].by_class[i].out.bytes) << "run " << run;
+      EXPECT_EQ(costs[run].by_class[i].out.bytes, wanted[run].by_class[i].out.bytes)
+          << "run " << run;
       EXPECT_EQ(costs[run].by_class[i].in.bytes, wanted[run].by_class[i].in.bytes) << "run " << run;
     }
     const bool may_move = std::count(moved.begin(), moved.end(), static_cast<PcieClass>(i)) != 0;
@@ -75,7 +77,8 @@ void expect_moves(const RigOptions& base, const RigOptions& changed, std::initia
 }
 
 TEST(PcieAccounting, HeaderLengthMovesBytesBetweenHeaderAndPayload) {
-  expect_moves({.header_bytes = 64}, {.header_bytes = 200}, {PcieClass::kHeader, PcieClass::kPayload});
+  expect_moves({.header_bytes = 64}, {.header_bytes = 200},
+               {PcieClass::kHeader, PcieClass::kPayload});
 }
 
 TEST(PcieAccounting, BurstSizeMovesDoorbells) {
@@ -87,7 +90,8 @@ TEST(PcieAccounting, RingSizeMovesRecordReads) {
 }
 
 TEST(PcieAccounting, InliningMovesTheHeaderIntoTheDescriptor) {
-  expect_moves({.inline_bytes = 0}, {.inline_bytes = 64}, {PcieClass::kTxDescriptor, PcieClass::kHeader});
+  expect_moves({.inline_bytes = 0}, {.inline_bytes = 64},
+               {PcieClass::kTxDescriptor, PcieClass::kHeader});
 }
 
 TEST(PcieAccounting, ASecondCounterOverBusAndRegistersAgreesInEveryMode) {
@@ -113,8 +117,18 @@ TEST(PcieAccounting, ASecondCounterOverBusAndRegistersAgreesInEveryMode) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const char* eal[] = {"pcie_accounting", "--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "-l", "0",
-                       "--log-level", "3", "--file-prefix", "pcie_accounting"};
+  const char* eal[] = {"pcie_accounting",
+                       "--no-huge",
+                       "-m",
+                       "256",
+                       "--no-pci",
+                       "--no-telemetry",
+                       "-l",
+                       "0",
+                       "--log-level",
+                       "3",
+                       "--file-prefix",
+                       "pcie_accounting"};
   if (rte_eal_init(static_cast<int>(std::size(eal)), const_cast<char**>(eal)) < 0) return 1;
   const int result = RUN_ALL_TESTS();
   rte_eal_cleanup();
