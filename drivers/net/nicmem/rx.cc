@@ -169,7 +169,7 @@ uint16_t rx_burst(void* queue, rte_mbuf** out, uint16_t max) {
     if (hw::is_error(cqe->op_own)) [[unlikely]] {
       if (!stopped_by_error(q, *cqe)) continue;
       recover(q);
-      return received;
+      break;
     }
     const uint32_t bytes = cqe->byte_count.get();
     const uint32_t used = segments_used<kSegments>(q, bytes);
