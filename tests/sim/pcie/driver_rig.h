@@ -8,12 +8,12 @@
 #include <cstring>
 #include <memory>
 
-#include "compat.h"
-#include "port.h"
-#include "rx.h"
+#include "drivers/net/nicmem/compat.h"
+#include "drivers/net/nicmem/port.h"
+#include "drivers/net/nicmem/rx.h"
+#include "drivers/net/nicmem/tx.h"
 #include "sim/generator.h"
 #include "sim/nic.h"
-#include "tx.h"
 
 namespace nicmem::test {
 

@@ -17,7 +17,8 @@ MIB = 1 << 20
 
 
 def run(*arguments):
-    return subprocess.run([DEMO, "--no-huge", *arguments], capture_output=True, text=True, timeout=300)
+    return subprocess.run([DEMO, "--no-huge", *arguments], capture_output=True, text=True,
+                          timeout=300)
 
 
 class Demo(unittest.TestCase):
