@@ -17,7 +17,8 @@ namespace nicmem::hw {
 class alignas(4) DoorbellRecord {
  public:
   /// Publishes `value` after all earlier accesses of this thread that `order` covers.
-  void publish(uint32_t value, std::memory_order order) {
+  template <std::memory_order order>  // not an argument: unless inlined, that would become seq_cst
+  void publish(uint32_t value) {
     std::atomic_ref(raw_).store(__builtin_bswap32(value), order);
   }
   /// The other side's view; what was written before publish() may be read after this.

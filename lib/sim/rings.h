@@ -30,7 +30,7 @@ class CompletionRing {
   /// As new: no entry is the driver's, both counters are zero.
   void reset() {
     for (hw::Cqe& entry : ring_) hw::store_op_own(entry, hw::CqeOpcode::kInvalid, false);
-    consumer_->publish(0, std::memory_order_relaxed);
+    consumer_->publish<std::memory_order_relaxed>(0);
     producer_ = 0;
     consumed_ = 0;
   }
@@ -95,7 +95,7 @@ struct WorkRing {
     return ring + size_t{index & (depth - 1)} * stride_bytes;
   }
   void reset() {
-    record->publish(0, std::memory_order_relaxed);
+    record->publish<std::memory_order_relaxed>(0);
     head = 0;
     posted = 0;
     in_error = false;

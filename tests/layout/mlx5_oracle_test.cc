@@ -102,11 +102,12 @@ TEST(Mlx5Cqe, HasTheseBytes) {
   cqe.signature = 0x3e;
   store_op_own(cqe, CqeOpcode::kResponderSend, true);
   // Each byte below equals its own offset where a field stands (bytes 0 and 63 apart).
-  const Bytes<64> want = {0x01, 0, 0x02, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0x0c, 0x0d, 0x0e, 0x0f,
-                          0x10, 0, 0, 0, 0x14, 0x15, 0, 0, 0, 0, 0, 0, 0x1c, 0x1d, 0x1e, 0x1f,
-                          0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0, 0, 0, 0, 0x2c, 0x2d,
-                          0x2e, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39,
-                          0x3a, 0x3b, 0x3c, 0x3d, 0x3e, 0x21};
+  const Bytes<64> want = {0x01, 0,    0x02, 0x03, 0,    0,    0,    0,    0,    0,    0,
+                          0,    0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0,    0,    0,    0x14, 0x15,
+                          0,    0,    0,    0,    0,    0,    0x1c, 0x1d, 0x1e, 0x1f, 0x20,
+                          0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0,    0,    0,    0,
+                          0x2c, 0x2d, 0x2e, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36,
+                          0x37, 0x38, 0x39, 0x3a, 0x3b, 0x3c, 0x3d, 0x3e, 0x21};
   EXPECT_EQ(bytes_of(cqe), want);
 }
 
@@ -439,8 +440,8 @@ TEST(Mlx5SendWqe, OfASplitFrameHasTheOraclesBytes) {
   ControlSegment ctrl{};
   ctrl.opmod_index_opcode = be32{ControlSegment::Opcode::set(
       ControlSegment::Index::set(0, 0xfffe), static_cast<uint8_t>(SendOpcode::kSend))};
-  ctrl.qpn_ds = be32{
-      ControlSegment::Segments::set(ControlSegment::QueueNumber::set(0, 0xabcdef), segments)};
+  ctrl.qpn_ds =
+      be32{ControlSegment::Segments::set(ControlSegment::QueueNumber::set(0, 0xabcdef), segments)};
   ctrl.fm_ce_se = ControlSegment::Completion::set(0, ControlSegment::kCompleteAlways);
   EthSegment eth{};
   eth.inline_bytes = be16{64};
@@ -452,8 +453,8 @@ TEST(Mlx5SendWqe, OfASplitFrameHasTheOraclesBytes) {
   std::memcpy(&ours[96], &payload, 16);
 
   alignas(16) Bytes<112> theirs{};
-  mlx5dv_set_ctrl_seg(reinterpret_cast<mlx5_wqe_ctrl_seg*>(&theirs[0]), 0xfffe, MLX5_OPCODE_SEND,
-                      0, 0xabcdef, MLX5_WQE_CTRL_CQ_UPDATE, 7, 0, 0);
+  mlx5dv_set_ctrl_seg(reinterpret_cast<mlx5_wqe_ctrl_seg*>(&theirs[0]), 0xfffe, MLX5_OPCODE_SEND, 0,
+                      0xabcdef, MLX5_WQE_CTRL_CQ_UPDATE, 7, 0, 0);
   mlx5dv_set_eth_seg(reinterpret_cast<mlx5_wqe_eth_seg*>(&theirs[16]), 0, 0, 64, header.data());
   mlx5dv_set_data_seg(reinterpret_cast<mlx5_wqe_data_seg*>(&theirs[96]), 1436, 0x700, 0x600);
   EXPECT_EQ(segments, 7u);
@@ -466,12 +467,12 @@ TEST(Mlx5SendWqe, OfASplitFrameHasTheOraclesBytes) {
 TEST(Mlx5Doorbell, RecordIsTheCounterInNetworkOrder) {
   DoorbellRecord record;
   for (uint32_t value : {0u, 1u, 0x1234u, 0xffffu, 0xffffffu}) {
-    record.publish(value, std::memory_order_release);
+    record.publish<std::memory_order_release>(value);
     const uint32_t theirs = htobe32(value);
     EXPECT_EQ(bytes_of(record), bytes_of(theirs));
     EXPECT_EQ(record.read(), value);
   }
-  record.publish(0x1234, std::memory_order_release);
+  record.publish<std::memory_order_release>(0x1234);
   EXPECT_EQ(bytes_of(record), (Bytes<4>{0x00, 0x00, 0x12, 0x34}));
 }
 

@@ -100,7 +100,7 @@ class Completions {
     if (!keep) give_back();
     return copy;
   }
-  void give_back() { cq->consumer->publish(next_ & 0xffffff, NM_CQ_CONSUMER_RELEASE); }
+  void give_back() { cq->consumer->publish<NM_CQ_CONSUMER_RELEASE>(next_ & 0xffffff); }
   void restart() { next_ = 0; }
 
   std::unique_ptr<hca::CompletionQueue> cq;
@@ -137,7 +137,7 @@ class Receiver {
       std::memcpy(at + i * sizeof entry, &entry, sizeof entry);
     }
     ++posted;
-    rq->producer->publish(posted, NM_RQ_RECORD_RELEASE);
+    rq->producer->publish<NM_RQ_RECORD_RELEASE>(posted);
   }
   void reset() {
     ok(rq->reset());
@@ -184,7 +184,7 @@ class Sender {
     }
   }
   void ring() {
-    sq->producer->publish(posted, NM_SQ_RECORD_RELEASE);
+    sq->producer->publish<NM_SQ_RECORD_RELEASE>(posted);
     hw::flush_wc();
     sq->doorbell->ring(last_);
   }

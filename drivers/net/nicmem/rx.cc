@@ -136,8 +136,8 @@ void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes)
 
 /// Lets the device reuse the completions, then the WQEs, that this burst has consumed.
 void ring(RxQueue& q) {
-  q.cq_consumer->publish(q.head & 0xffffff, NM_CQ_CONSUMER_RELEASE);
-  q.rq_producer->publish((q.head + q.depth) & 0xffff, NM_RQ_RECORD_RELEASE);
+  q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.head & 0xffffff);
+  q.rq_producer->publish<NM_RQ_RECORD_RELEASE>((q.head + q.depth) & 0xffff);
 }
 
 /// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue.

@@ -137,7 +137,7 @@ void send_one(TxQueue& q, rte_mbuf* packet) {
 
 /// Record, fence, register. The register takes the last WQE's first eight bytes.
 void ring(TxQueue& q) {
-  q.sq_producer->publish(q.producer & 0xffff, NM_SQ_RECORD_RELEASE);
+  q.sq_producer->publish<NM_SQ_RECORD_RELEASE>(q.producer & 0xffff);
   hw::flush_wc();
   const uint32_t last = q.sent[(q.sent_head - 1) & (q.depth - 1)].first_block;
   q.doorbell->ring(q.wqes + size_t{last & (q.depth - 1)} * hw::kWqeBlockBytes);
@@ -192,7 +192,7 @@ uint32_t reclaim(TxQueue& q, uint32_t limit) {
     ++q.cq_head;
     freed += free_until(q, block + 1);
   }
-  if (q.cq_head != start) q.cq_consumer->publish(q.cq_head & 0xffffff, NM_CQ_CONSUMER_RELEASE);
+  if (q.cq_head != start) q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.cq_head & 0xffffff);
   return freed;
 }
 

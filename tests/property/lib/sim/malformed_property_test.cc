@@ -58,11 +58,11 @@ TEST_F(Malformed, ReceiveRingsAndRecords) {
     receiver.post({host.at(0, 128), card.at(0, 2048)});
     damage(receiver.rq->ring);
     if (rng.below(10) == 0) {
-      receiver.rq->producer->publish(static_cast<uint32_t>(rng.next()), NM_RQ_RECORD_RELEASE);
+      receiver.rq->producer->publish<NM_RQ_RECORD_RELEASE>(static_cast<uint32_t>(rng.next()));
     }
     if (rng.below(10) == 0) {
-      receiver.completions.cq->consumer->publish(static_cast<uint32_t>(rng.next()),
-                                                 NM_CQ_CONSUMER_RELEASE);
+      receiver.completions.cq->consumer->publish<NM_CQ_CONSUMER_RELEASE>(
+          static_cast<uint32_t>(rng.next()));
     }
     rig.nic->step(++rig.now, static_cast<uint32_t>(rng.below(8)));
     drain(receiver.completions);
@@ -140,8 +140,8 @@ TEST_F(Malformed, Noise) {
     }
     sender.posted = static_cast<uint16_t>(rng.below(20));
     sender.put({});
-    receiver.rq->producer->publish(static_cast<uint32_t>(rng.below(20)), NM_RQ_RECORD_RELEASE);
-    sender.sq->producer->publish(sender.posted, NM_SQ_RECORD_RELEASE);
+    receiver.rq->producer->publish<NM_RQ_RECORD_RELEASE>(static_cast<uint32_t>(rng.below(20)));
+    sender.sq->producer->publish<NM_SQ_RECORD_RELEASE>(sender.posted);
     sender.sq->doorbell->ring(sender.sq->ring.data());
     rig.wire->inbox.push_back(pattern(14 + rng.below(200)));
     rig.settle();

@@ -236,7 +236,7 @@ TEST(SimRx, CountersOf16BitsWrap) {
 
 TEST(SimRx, ARecordThatClaimsMoreThanTheRingHasStopsTheQueue) {
   SplitRig rig;
-  rig.receiver.rq->producer->publish(9, NM_RQ_RECORD_RELEASE);
+  rig.receiver.rq->producer->publish<NM_RQ_RECORD_RELEASE>(9);
   rig.arrive(pattern(64));
   rig.settle();
   EXPECT_EQ(syndrome_of(*rig.receiver.completions.poll()), Syndrome::kLocalQpOperation);

@@ -60,7 +60,7 @@ TEST(SimTx, CountsOnlyWhatCrossesTheLink) {
 TEST(SimTx, DoesNothingBeforeTheDoorbell) {
   SendRig rig;
   rig.sender.put(rig.sender.build({}, {rig.host.at(0, 100)}));
-  rig.sender.sq->producer->publish(rig.sender.posted, NM_SQ_RECORD_RELEASE);
+  rig.sender.sq->producer->publish<NM_SQ_RECORD_RELEASE>(rig.sender.posted);
   rig.settle();
   EXPECT_TRUE(rig.wire->outbox.empty());
   rig.sender.ring();
@@ -289,7 +289,7 @@ TEST(SimTx, TheConsumerRecordMayBe16BitsWide) {
     rig.sender.send({}, {rig.host.at(0, 60)});
     rig.settle();
     ASSERT_TRUE(rig.sender.completions.poll(true).has_value()) << i;
-    rig.sender.completions.cq->consumer->publish((i + 1) & 0xffff, NM_CQ_CONSUMER_RELEASE);
+    rig.sender.completions.cq->consumer->publish<NM_CQ_CONSUMER_RELEASE>((i + 1) & 0xffff);
     rig.wire->outbox.clear();
   }
 }
