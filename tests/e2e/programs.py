@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs stock testpmd and other DPDK programs with the driver, and checks that sums add up."""
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import time
+
+from captures import REPO
+
+PATIENCE_S = 60  # for anything to happen; never a measure of speed
+
+
+def build():
+    return pathlib.Path(os.environ.get("NICMEM_BUILD", REPO / "build"))
+
+
+def driver():
+    object_file = build() / "drivers" / "net" / "nicmem" / "librte_net_nicmem.so"
+    return subprocess.run([REPO / "scripts" / "pmd_dir.sh", object_file], check=True, text=True,
+                          capture_output=True).stdout.strip()
+
+
+def eal(prefix, memory=512, lcores="0,1"):
+    return ["-l", lcores, "--no-huge", "-m", str(memory), "--no-pci", "--file-prefix",
+            f"{prefix}{os.getpid()}", "-d", driver()]
+
+
+class Testpmd:
+    """One stock testpmd, driven through its prompt."""
+
+    def __init__(self, vdevs, app=(), memory=512, prefix="e2e"):
+        command = ["stdbuf", "-oL", "dpdk-testpmd", *eal(prefix, memory)]
+        for vdev in vdevs:
+            command += ["--vdev", vdev]
+        self.process = subprocess.Popen([*command, "--", "-i", *app], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        text=True, errors="replace")
+        self.output = ""
+        self.marks = 0
+
+    def say(self, *commands):
+        """Gives commands; returns what was printed until they were done."""
+        self.marks += 1
+        for command in commands:
+            self.process.stdin.write(command + "\n")
+        # an unknown command is answered with itself: it marks the end of the others' output
+        self.process.stdin.write(f"mark{self.marks}\n")
+        self.process.stdin.flush()
+        said = ""
+        for line in self.process.stdout:
+            said += line.replace("\r", "")
+            if f"mark{self.marks}" in line and "testpmd>" in line:
+                break
+        self.output += said
+        return said
+
+    def received(self):
+        """Packets that each port's application has received."""
+        return [int(n) for n in re.findall(r"RX-packets: (\d+)", self.say("show port stats all"))]
+
+    def wait_for(self, done):
+        """Until `done()` or patience ends; whether it did."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            if done():
+                return True
+            time.sleep(0.05)
+        return False
+
+    def xstats(self, port):
+        said = self.say(f"show port xstats {port}")
+        return {name: int(value) for name, value in re.findall(r"^(\w+): (\d+)$", said, re.M)}
+
+    def quiet_xstats(self, ports):
+        """Statistics of `ports` once their devices have sent what they were given."""
+        self.wait_for(lambda: all(unsent(self.xstats(port)) == 0 for port in ports))
+        return [self.xstats(port) for port in ports]
+
+    def quit(self):
+        try:
+            rest, _ = self.process.communicate("quit\n", timeout=PATIENCE_S)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self.process.kill()
+            rest, _ = self.process.communicate()
+        self.output += rest.replace("\r", "")
+        return self.process.returncode
+
+
+def unsent(x):
+    return x["tx_good_packets"] - x["tx_device_frames"] - x["tx_wire_drops"]
+
+
+def problems_of(x, offered=None):
+    """What does not add up in a quiet port's statistics; an empty list is good. `offered`: frames
+    that the wire had; else what its generator made. README.md of the driver has the equations."""
+    found = []
+
+    def check(name, left, right):
+        if left != right:
+            found.append(f"{name}: {left} != {right}")
+
+    kept = ("rx_device_frames", "rx_no_buffer", "rx_oversize", "rx_filtered", "rx_wqe_error",
+            "rx_malformed", "wire_held")
+    check("offered", x["wire_generated"] if offered is None else offered, sum(x[k] for k in kept))
+    check("received", x["rx_device_frames"], x["rx_good_packets"] + x["rx_no_mbuf"])
+    check("not sent yet", unsent(x), 0)
+    for pool in ("nicmem", "host"):
+        total = x[f"payload_{pool}_buffers"]
+        held = total - x[f"payload_{pool}_free"] - x[f"payload_{pool}_posted"]
+        if not 0 <= held <= x["tx_in_flight"]:
+            found.append(f"payload buffers, {pool}: {held} held, {x['tx_in_flight']} in flight")
+    for name in ("nicmem_reads", "slow_reads", "tx_foreign_memory", "tx_unknown_memory"):
+        check(name, x[name], 0)
+    return found
+
+
+def telemetry(prefix, command):
+    """DPDK's telemetry of the process with that file prefix, as root."""
+    path = f"/var/run/dpdk/{prefix}/dpdk_telemetry.v2"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+        link.settimeout(PATIENCE_S)
+        link.connect(path)
+        link.recv(1 << 16)  # the greeting
+        link.send(command.encode())
+        return json.loads(link.recv(1 << 16))
