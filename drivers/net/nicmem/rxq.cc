@@ -149,6 +149,21 @@ Result<void> choose_segments(Port& port, RxQueueConfig& queue, uint32_t max_fram
   return use_whole_frames(queue, max_frame);
 }
 
+/// WQEs of a ring with `queue.descriptors`: no pool is asked for more buffers than the program gave
+/// the ring descriptors, so a pool that a WQE takes several buffers of makes the ring shorter.
+/// DPDK's mlx5 counts descriptors so, too.
+uint32_t ring_depth(const RxQueueConfig& queue) {
+  uint32_t most = 1;
+  for (uint32_t k = 0; k < queue.data.num_segments; ++k) {
+    const auto* const end = queue.data.segments.data() + queue.data.num_segments;
+    const auto same = std::count_if(queue.data.segments.data(), end, [&](const RxSegment& other) {
+      return other.pool == queue.data.segments[k].pool;
+    });
+    most = std::max(most, static_cast<uint32_t>(same));
+  }
+  return std::max(std::bit_floor(queue.descriptors / most), kMinDescriptors);
+}
+
 }  // namespace
 
 RxQueueConfig::~RxQueueConfig() { stop_rx_queue(*this); }
@@ -176,10 +191,11 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
 Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
   RxQueue& data = queue.data;
   NM_TRY_VOID(choose_segments(port, queue, max_frame_of(port.ethdev->data->mtu)));
-  NM_TRY(queue.cq, port.hca->create_completion_queue(queue.descriptors));
-  NM_TRY(queue.rq, port.hca->create_receive_queue(
-                       port.device->domain, *queue.cq,
-                       {.depth = queue.descriptors, .scatter_entries = data.num_segments}));
+  const uint32_t depth = ring_depth(queue);
+  NM_TRY(queue.cq, port.hca->create_completion_queue(depth));
+  NM_TRY(queue.rq,
+         port.hca->create_receive_queue(port.device->domain, *queue.cq,
+                                        {.depth = depth, .scatter_entries = data.num_segments}));
   queue.mbufs.assign(size_t{queue.rq->depth} * kMaxRxSegments, nullptr);
   data.head = 0;
   data.depth = queue.rq->depth;
