@@ -62,12 +62,15 @@ Result<void> use_whole_frames(RxQueueConfig& queue, uint32_t max_frame) {
   return result;
 }
 
-/// How much of the device's memory this port's payload may take: an equal share for each port of
-/// the device, after a sixteenth (4 KiB at least) kept for the program's own allocations.
+/// How much of the device's memory this port's payload may take: an equal share for each port that
+/// the device has by now, and never the sixteenth (4 KiB at least) that is kept for the program's
+/// own allocations.
 size_t payload_share(const Device& device) {
   const size_t size = device.memory->size();
   const size_t reserve = std::max<size_t>(4096, size / 16);
-  return size <= reserve ? 0 : (size - reserve) / std::max(1u, device.ports);
+  const size_t free = device.heap->free_bytes();
+  if (size <= reserve || free <= reserve) return 0;
+  return std::min((size - reserve) / std::max(1u, device.ports), free - reserve);
 }
 
 /// The port's payload pools, made at the first start; made anew when frames have grown. `frames` is

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Transmit: what leaves is what the buffers hold, and every buffer is freed once, whatever happens.
+#include "port_fixture.h"
+#include "support/alloc_guard.h"
+
+namespace nicmem::test {
+namespace {
+
+/// The sender under test is `here`; `there` takes whole frames.
+Cable sender(const std::string& arguments, uint16_t ring = 256) {
+  return Cable({.arguments = "mode=host", .ring = 1024, .mtu = 9600, .room = 9728, .mbufs = 4095},
+               {.arguments = arguments, .ring = ring, .mtu = 9600, .room = 9728, .mbufs = 4095});
+}
+
+/// Sends and wants the same bytes at the other end.
+void expect_carried(const Cable& cable, rte_mbuf* packet, const Bytes& bytes) {
+  ASSERT_EQ(cable.here.send(packet), 1);
+  cable.settle();
+  const auto packets = cable.there.receive();
+  ASSERT_EQ(packets.size(), 1u);
+  EXPECT_EQ(bytes_of(packets[0]), bytes);
+  rte_pktmbuf_free(packets[0]);
+}
+
+TEST(DriverTx, DRV_13_14_ChainsOfAnyShapeLeaveWhole) {
+  for (const char* arguments : {"mode=host", "mode=nicmem,header=64"}) {
+    const Cable cable = sender(arguments);
+    const std::vector<std::vector<uint32_t>> shapes = {
+        {60},     {64},     {65},     {100, 0, 100}, {0, 100}, {100, 0},   {100, 100, 13}, {1, 59},
+        {13, 46}, {17, 43}, {18, 42}, {14, 46},      {64, 1},  {64, 1400}, {30, 8000},     {9622}};
+    for (const auto& shape : shapes) {
+      uint32_t size = 0;
+      for (const uint32_t part : shape) size += part;
+      SCOPED_TRACE(std::string(arguments) + ", " + std::to_string(shape[0]) + "/" +
+                   std::to_string(size));
+      expect_carried(cable, cable.here.packet(frame(size, size), shape), frame(size, size));
+    }
+    cable.here.expect_conserved();
+  }
+}
+
+TEST(DriverTx, DRV_13_AnEmptyPacketIsDroppedAndTheQueueRunsOn) {
+  const Cable cable = sender("mode=nicmem");
+  EXPECT_EQ(cable.here.send(cable.here.packet({}, {0})), 1);
+  EXPECT_EQ(cable.here.xstat("tx_empty"), 1u);
+  for (uint32_t i = 0; i < 1000; ++i)
+    expect_carried(cable, cable.here.packet(frame(80, i)), frame(80, i));
+}
+
+TEST(DriverTx, TooManySegmentsAreDroppedAndCounted) {
+  const Cable cable = sender("mode=host");
+  const std::vector<uint32_t> fits(58, 20), too_many(59, 20);
+  expect_carried(cable, cable.here.packet(frame(58 * 20), fits), frame(58 * 20));
+  EXPECT_EQ(cable.here.send(cable.here.packet(frame(59 * 20), too_many)), 1);
+  EXPECT_EQ(cable.here.xstat("tx_too_many_segments"), 1u);
+  cable.here.expect_conserved();
+}
+
+TEST(DriverTx, DRV_10_WhatDoesNotFitStaysTheCallers) {
+  const Cable cable = sender("mode=nicmem", 64);
+  std::vector<rte_mbuf*> packets;
+  for (uint32_t i = 0; i < 1000; ++i) packets.push_back(cable.here.packet(frame(100, i)));
+  const uint16_t sent = rte_eth_tx_burst(cable.here.id(), 0, packets.data(), 1000);
+  EXPECT_GT(sent, 0);
+  ASSERT_LT(sent, 1000);
+  EXPECT_EQ(rte_eth_tx_burst(cable.here.id(), 0, packets.data() + sent, 1), 0);
+  for (size_t i = sent; i < packets.size(); ++i) {
+    ASSERT_EQ(rte_mbuf_refcnt_read(packets[i]), 1);
+    rte_pktmbuf_free(packets[i]);
+  }
+  cable.settle();
+  auto received = cable.there.receive(1024);
+  EXPECT_EQ(received.size(), sent);
+  rte_pktmbuf_free_bulk(received.data(), static_cast<unsigned>(received.size()));
+  cable.here.expect_conserved();
+}
+
+TEST(DriverTx, DRV_11_CleanUpOnDemandFreesWhatIsDone) {
+  const Cable cable = sender("mode=nicmem");
+  for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(cable.here.send(cable.here.packet(frame(100, i))), 1);
+  cable.settle();
+  EXPECT_EQ(rte_eth_tx_done_cleanup(cable.here.id(), 0, 0), 64);
+  EXPECT_EQ(cable.here.xstat("tx_in_flight"), 0u);
+  auto received = cable.there.receive(1024);
+  rte_pktmbuf_free_bulk(received.data(), static_cast<unsigned>(received.size()));
+}
+
+/// A packet whose payload lies at `address`, which no one frees.
+rte_mbuf* with_payload(const TestPort& port, void* address, uint32_t bytes) {
+  static rte_mbuf_ext_shared_info shared;
+  shared.free_cb = [](void*, void*) {};
+  rte_mbuf_ext_refcnt_set(&shared, 1);
+  rte_mbuf* const header = port.packet(frame(54));
+  rte_mbuf* const payload = rte_pktmbuf_alloc(port.pool());
+  rte_pktmbuf_attach_extbuf(payload, address, RTE_BAD_IOVA, 16384, &shared);
+  rte_pktmbuf_append(payload, static_cast<uint16_t>(bytes));
+  EXPECT_EQ(rte_pktmbuf_chain(header, payload), 0);
+  return header;
+}
+
+TEST(DriverTx, DRV_17_PayloadOnTheCardLeavesWithItsInlinedHeader) {
+  const Cable cable = sender("mode=nicmem,sram=256KiB,guard=1");
+  nicmem_region region{};
+  ASSERT_EQ(rte_pmd_nicmem_alloc(cable.here.id(), 8960, &region), 0);
+  const Bytes payload = frame(8960, 5);
+  ASSERT_EQ(nicmem_copy_to(&region, 0, payload.data(), payload.size()), 0);
+  for (const uint32_t bytes : {1u, 3u, 64u, 8946u}) {
+    Bytes wanted = frame(54);
+    wanted.insert(wanted.end(), payload.begin(), payload.begin() + bytes);
+    expect_carried(cable, with_payload(cable.here, nicmem_pointer(&region), bytes), wanted);
+  }
+  EXPECT_EQ(cable.here.xstat("nicmem_reads"), 0u);
+  EXPECT_EQ(rte_pmd_nicmem_free(cable.here.id(), &region), 0);
+  EXPECT_EQ(rte_pmd_nicmem_free(cable.here.id(), &region), -EINVAL);
+}
+
+TEST(DriverTx, AnotherDevicesMemoryIsRefusedAndCounted) {
+  const Cable cable = sender("mode=nicmem");
+  nicmem_region region{};
+  ASSERT_EQ(rte_pmd_nicmem_alloc(cable.there.id(), 4096, &region), 0);
+  EXPECT_EQ(cable.here.send(with_payload(cable.here, nicmem_pointer(&region), 100)), 1);
+  cable.settle();
+  EXPECT_TRUE(cable.there.receive().empty());
+  EXPECT_EQ(cable.here.xstat("tx_foreign_memory"), 1u);
+  EXPECT_EQ(cable.here.xstat("tx_good_packets"), 0u);
+  rte_eth_stats stats{};
+  EXPECT_EQ(rte_eth_stats_get(cable.here.id(), &stats), 0);
+  EXPECT_EQ(stats.oerrors, 1u);
+  EXPECT_EQ(rte_pmd_nicmem_free(cable.there.id(), &region), 0);
+}
+
+TEST(DriverTx, MemoryThatNoOneKnowsIsRefusedAndCounted) {
+  const Cable cable = sender("mode=nicmem");
+  Bytes unknown(16384);
+  EXPECT_EQ(cable.here.send(with_payload(cable.here, unknown.data(), 100)), 1);
+  EXPECT_EQ(cable.here.xstat("tx_unknown_memory"), 1u);
+}
+
+TEST(DriverTx, ABadKeyIsAnErrorThatTheQueueSurvives) {
+  const Cable cable = sender("mode=host");
+  expect_carried(cable, cable.here.packet(frame(100)), frame(100));
+  std::vector<rte_mbuf*> packets;
+  for (uint32_t i = 0; i < 8; ++i) packets.push_back(cable.here.packet(frame(100, i)));
+  pmd::TxQueue& queue = cable.here.tx();
+  const uint32_t third = queue.producer + 2;
+  ASSERT_EQ(rte_eth_tx_burst(cable.here.id(), 0, packets.data(), 8), 8);
+  auto* const wqe = reinterpret_cast<hw::DataSegment*>(
+      queue.wqes + size_t{third & (queue.depth - 1)} * hw::kWqeBlockBytes);
+  wqe[2].key = be32(0xdead00);  // behind the control and eth segments
+  cable.settle();
+  auto received = cable.there.receive();
+  EXPECT_EQ(received.size(), 2u);
+  rte_pktmbuf_free_bulk(received.data(), static_cast<unsigned>(received.size()));
+  rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);
+  EXPECT_EQ(cable.here.xstat("tx_wqe_error"), 6u);
+  EXPECT_EQ(cable.here.xstat("tx_in_flight"), 0u);
+  for (uint32_t i = 0; i < 300; ++i)
+    expect_carried(cable, cable.here.packet(frame(90, i)), frame(90, i));
+  cable.here.expect_conserved();
+}
+
+TEST(DriverTx, ClonesKeepTheirOriginalAlive) {
+  const Cable cable = sender("mode=nicmem");
+  rte_mbuf* const original = cable.here.packet(frame(700));
+  rte_mbuf* const clone = rte_pktmbuf_clone(original, cable.here.pool());
+  expect_carried(cable, clone, frame(700));
+  expect_carried(cable, original, frame(700));
+}
+
+TEST(DriverTx, DRV_49_BurstsOfAnySizeAndNoAllocation) {
+  const Cable cable = sender("mode=nicmem", 1024);
+  expect_carried(cable, cable.here.packet(frame(100)), frame(100));  // registers the memory
+  for (const uint16_t burst : std::initializer_list<uint16_t>{0, 1, 255, 256, 257, 1024}) {
+    std::vector<rte_mbuf*> packets;
+    for (uint32_t i = 0; i < burst; ++i) packets.push_back(cable.here.packet(frame(100, i)));
+    AllocGuard guard;
+    const uint16_t sent = rte_eth_tx_burst(cable.here.id(), 0, packets.data(), burst);
+    EXPECT_EQ(guard.count(), 0u);
+    EXPECT_EQ(sent, burst);
+    cable.settle();
+    auto received = cable.there.receive(1024);
+    EXPECT_EQ(received.size(), burst);
+    rte_pktmbuf_free_bulk(received.data(), static_cast<unsigned>(received.size()));
+    rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);
+  }
+}
+
+}  // namespace
+}  // namespace nicmem::test
