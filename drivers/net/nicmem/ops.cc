@@ -82,6 +82,7 @@ void stop_queues(Port& port) {
     if (auto* queue = rx_queue(port.ethdev, i)) stop_rx_queue(*queue);
   for (uint16_t i = 0; i < data.nb_tx_queues; ++i)
     if (auto* queue = tx_queue(port.ethdev, i)) stop_tx_queue(*queue);
+  count_unsent(port.ethdev);
 }
 
 /// One receive function serves all queues of a port: the special one only if it fits them all.

@@ -58,6 +58,8 @@ struct Port {
   std::unique_ptr<PayloadPool> host_payload;
   hca::PortCounters counters_base{};  // at the last stats reset
   hw::PcieTally pcie_base{};
+  RxCounters rx_retired{};  // of queues that a new configuration has replaced
+  TxCounters tx_retired{};
   bool warned_no_split = false;
 
   /// Destroys pools before the device, and the device's port before both.
@@ -86,6 +88,10 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue);
 void stop_tx_queue(TxQueueConfig& queue);
 
 // stats.cc
+void add(RxCounters& sum, const RxCounters& more);
+void add(TxCounters& sum, const TxCounters& more);
+/// Counts what was given to the device and never left. The port has stopped, its queues are gone.
+void count_unsent(rte_eth_dev* dev);
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats);
 int stats_reset(rte_eth_dev* dev);
 int xstats_get(rte_eth_dev* dev, rte_eth_xstat* out, unsigned size);

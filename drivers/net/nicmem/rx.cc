@@ -42,17 +42,23 @@ rte_mbuf* take_buffer(const RxSegment& segment) {
   return nullptr;
 }
 
+/// Points the entry at the buffer. False: its memory cannot be registered.
+bool aim(RxQueue& q, const RxSegment& segment, Replacement& out) {
+  const void* const data = static_cast<char*>(out.mbuf->buf_addr) + segment.headroom;
+  const KeyRange* const range = q.keys.find(data);
+  if (range == nullptr) [[unlikely]]
+    return false;
+  out.entry = range->segment(data, segment.length);
+  return true;
+}
+
 bool take(RxQueue& q, const RxSegment& segment, Replacement& out) {
   out.mbuf = take_buffer(segment);
   if (out.mbuf == nullptr) return false;
-  const void* const data = static_cast<char*>(out.mbuf->buf_addr) + segment.headroom;
-  const KeyRange* const range = q.keys.find(data);
-  if (range == nullptr) [[unlikely]] {
-    rte_mbuf_raw_free(out.mbuf);
-    return false;
-  }
-  out.entry = range->segment(data, segment.length);
-  return true;
+  if (aim(q, segment, out)) [[likely]]
+    return true;
+  rte_mbuf_raw_free(out.mbuf);
+  return false;
 }
 
 /// All `count` replacements or none.
@@ -149,9 +155,19 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   return syndrome != hw::Syndrome::kLocalLength;
 }
 
-/// Starts the queue anew with the buffers it has. [facts: mlx5_rx_err_handle: RESET, RDY, repost]
+/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong with
+/// one may be in its bytes. [facts: mlx5_rx_err_handle: RESET, RDY, repost]
 void recover(RxQueue& q) {
   if (q.queue == nullptr || !q.queue->reset()) return;
+  for (uint32_t index = 0; index < q.depth; ++index) {
+    Replacements same;
+    bool known = true;
+    for (uint32_t k = 0; k < q.num_segments; ++k) {
+      same[k].mbuf = q.slot(index)[k];
+      known = aim(q, q.segments[k], same[k]) && known;
+    }
+    if (known) post(q, index, same, q.num_segments);
+  }
   q.head = 0;
   ring(q);
 }
@@ -206,6 +222,10 @@ bool fill(RxQueue& q) {
 }
 
 void drain(RxQueue& q) {
+  for (const hw::Cqe* cqe = poll(q); cqe != nullptr; cqe = poll(q)) {
+    if (!hw::is_error(cqe->op_own)) ++q.counters.stopped;
+    ++q.head;
+  }
   for (uint32_t index = 0; index < q.depth; ++index)
     for (rte_mbuf*& mbuf : q.slot(index)) {
       if (mbuf != nullptr) rte_mbuf_raw_free(mbuf);

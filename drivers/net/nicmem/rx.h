@@ -35,6 +35,7 @@ struct RxCounters {
   uint64_t no_mbuf = 0;            // frames dropped: no replacement buffer
   uint64_t errors = 0;             // error completions
   uint64_t flushed = 0;            // of these: WQEs given back by a queue already in error
+  uint64_t stopped = 0;            // frames dropped: complete when the queue stopped, never polled
   uint64_t payload_bytes_nic = 0;  // of second and later segments: left on the card
   uint64_t payload_bytes_host = 0;
 };
@@ -70,7 +71,8 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
 /// in the slots for drain().
 bool fill(RxQueue& queue);
 
-/// Frees every posted buffer.
+/// Frees every posted buffer, and counts the frames in them that no one has polled. The queue must
+/// not run any more; its rings are still there.
 void drain(RxQueue& queue);
 
 /// ethdev's receive function for a queue with that many segments a WQE.

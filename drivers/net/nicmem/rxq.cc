@@ -187,7 +187,11 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
 }
 
 void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
-  delete rx_queue(dev, index);
+  RxQueueConfig* const queue = rx_queue(dev, index);
+  if (queue == nullptr) return;
+  stop_rx_queue(*queue);
+  add(port_of(dev).rx_retired, queue->data.counters);
+  delete queue;
   dev->data->rx_queues[index] = nullptr;
 }
 
@@ -225,8 +229,8 @@ Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
 
 void stop_rx_queue(RxQueueConfig& queue) {
   queue.rq.reset();
-  queue.cq.reset();
   if (queue.data.mbufs != nullptr) drain(queue.data);
+  queue.cq.reset();
   queue.data.mbufs = nullptr;
   queue.data.cqes = nullptr;
 }

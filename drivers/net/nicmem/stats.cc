@@ -24,38 +24,19 @@ void for_each_tx(const rte_eth_dev* dev, Visit&& visit) {
 }
 
 RxCounters sum_rx(const rte_eth_dev* dev) {
-  RxCounters sum;
-  for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) {
-    const RxCounters& c = queue.data.counters;
-    sum.packets += c.packets;
-    sum.bytes += c.bytes;
-    sum.no_mbuf += c.no_mbuf;
-    sum.errors += c.errors;
-    sum.flushed += c.flushed;
-    sum.payload_bytes_nic += c.payload_bytes_nic;
-    sum.payload_bytes_host += c.payload_bytes_host;
-  });
+  RxCounters sum = port_of(dev).rx_retired;
+  for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) { add(sum, queue.data.counters); });
   return sum;
 }
 
 TxCounters sum_tx(const rte_eth_dev* dev) {
-  TxCounters sum;
-  for_each_tx(dev, [&sum](uint16_t, const TxQueueConfig& queue) {
-    const TxCounters& c = queue.data.counters;
-    sum.packets += c.packets;
-    sum.bytes += c.bytes;
-    sum.errors += c.errors;
-    sum.foreign_memory += c.foreign_memory;
-    sum.unknown_memory += c.unknown_memory;
-    sum.too_many_segments += c.too_many_segments;
-    sum.empty += c.empty;
-    sum.doorbells += c.doorbells;
-  });
+  TxCounters sum = port_of(dev).tx_retired;
+  for_each_tx(dev, [&sum](uint16_t, const TxQueueConfig& queue) { add(sum, queue.data.counters); });
   return sum;
 }
 
 uint64_t tx_dropped(const TxCounters& c) {
-  return c.foreign_memory + c.unknown_memory + c.too_many_segments + c.empty;
+  return c.foreign_memory + c.unknown_memory + c.too_many_segments + c.empty + c.bad_length;
 }
 
 /// Buffers of `pool` that posted WQEs point at. Exact when nothing moves.
@@ -98,6 +79,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("rx_wqe_error", now.rx_error - base.rx_error);
   emit("rx_malformed", now.rx_malformed - base.rx_malformed);
   emit("rx_no_mbuf", rx.no_mbuf);
+  emit("rx_stopped", rx.stopped);
   emit("tx_device_frames", now.tx_frames - base.tx_frames);
   emit("tx_device_error", now.tx_error - base.tx_error);
   emit("tx_wire_drops", now.tx_wire_drops - base.tx_wire_drops);
@@ -106,6 +88,8 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("tx_unknown_memory", tx.unknown_memory);
   emit("tx_too_many_segments", tx.too_many_segments);
   emit("tx_empty", tx.empty);
+  emit("tx_bad_length", tx.bad_length);
+  emit("tx_stopped", tx.stopped);
   emit("wire_generated", now.generated - base.generated);
   emit("wire_held", now.wire_held);
 }
@@ -174,6 +158,41 @@ int emit_all(rte_eth_dev* dev, Writer emit) {
 
 }  // namespace
 
+void add(RxCounters& sum, const RxCounters& more) {
+  sum.packets += more.packets;
+  sum.bytes += more.bytes;
+  sum.no_mbuf += more.no_mbuf;
+  sum.errors += more.errors;
+  sum.flushed += more.flushed;
+  sum.stopped += more.stopped;
+  sum.payload_bytes_nic += more.payload_bytes_nic;
+  sum.payload_bytes_host += more.payload_bytes_host;
+}
+
+void add(TxCounters& sum, const TxCounters& more) {
+  sum.packets += more.packets;
+  sum.bytes += more.bytes;
+  sum.errors += more.errors;
+  sum.stopped += more.stopped;
+  sum.foreign_memory += more.foreign_memory;
+  sum.unknown_memory += more.unknown_memory;
+  sum.too_many_segments += more.too_many_segments;
+  sum.empty += more.empty;
+  sum.bad_length += more.bad_length;
+  sum.doorbells += more.doorbells;
+}
+
+/// The device knows how far it came: what the driver gave it and it did not take is lost.
+void count_unsent(rte_eth_dev* dev) {
+  Port& port = port_of(dev);
+  const hca::PortCounters now = port.hca->counters();
+  const TxCounters tx = sum_tx(dev);
+  const uint64_t given = tx.packets - tx.errors - tx.stopped;
+  const uint64_t taken = now.tx_frames - port.counters_base.tx_frames + now.tx_wire_drops -
+                         port.counters_base.tx_wire_drops;
+  if (given > taken) port.tx_retired.stopped += given - taken;
+}
+
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   const Port& port = port_of(dev);
   const hca::PortCounters now = port.hca->counters();
@@ -186,9 +205,9 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->ierrors = now.rx_error - base.rx_error + now.rx_oversize - base.rx_oversize +
                    now.rx_malformed - base.rx_malformed;
   stats->rx_nombuf = rx.no_mbuf;
-  stats->opackets = tx.packets - tx.errors;
+  stats->opackets = tx.packets - tx.errors - tx.stopped;
   stats->obytes = tx.bytes;
-  stats->oerrors = tx.errors + tx_dropped(tx);
+  stats->oerrors = tx.errors + tx.stopped + tx_dropped(tx);
   for_each_rx(dev, [stats](uint16_t i, const RxQueueConfig& queue) {
     if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
     stats->q_ipackets[i] = queue.data.counters.packets;
@@ -207,6 +226,8 @@ int stats_reset(rte_eth_dev* dev) {
   Port& port = port_of(dev);
   port.counters_base = port.hca->counters();
   port.pcie_base = port.hca->pcie();
+  port.rx_retired = {};
+  port.tx_retired = {};
   for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i)
     if (auto* queue = rx_queue(dev, i)) queue->data.counters = {};
   for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i)

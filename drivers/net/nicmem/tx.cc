@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hw/ether.h"
+
 namespace nicmem::pmd {
 namespace {
 
@@ -79,8 +81,9 @@ uint32_t inlined(const TxQueue& q, const rte_mbuf& first, const KeyRange& range)
 }
 
 /// Writes pointers to (and the inlined head of) every segment. On failure returns the counter of
-/// the reason.
+/// the reason: a WQE that the device must refuse would take all that are behind it with it.
 uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
+  uint32_t total = 0;
   for (const rte_mbuf* segment = &packet; segment != nullptr; segment = segment->next) {
     if (segment->data_len == 0) continue;
     const char* data = rte_pktmbuf_mtod(segment, const char*);
@@ -88,6 +91,7 @@ uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
     if (range == nullptr) [[unlikely]]
       return q.is_foreign(data) ? &q.counters.foreign_memory : &q.counters.unknown_memory;
     uint32_t bytes = segment->data_len;
+    total += bytes;
     if (segment == &packet) {
       const uint32_t head = inlined(q, packet, *range);
       if (head != 0) wqe.inline_header(data, head);
@@ -98,7 +102,9 @@ uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
     if (wqe.full()) return &q.counters.too_many_segments;
     wqe.pointer(range->segment(data, bytes));
   }
-  return wqe.empty() ? &q.counters.empty : nullptr;
+  if (wqe.empty()) return &q.counters.empty;
+  const bool fits = total >= sizeof(hw::EtherHeader) && total <= q.max_frame_bytes;
+  return fits ? nullptr : &q.counters.bad_length;
 }
 
 /// Blocks that the packet takes at most.

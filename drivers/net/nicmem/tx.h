@@ -24,10 +24,12 @@ struct TxCounters {
   uint64_t packets = 0;  // given to the device
   uint64_t bytes = 0;
   uint64_t errors = 0;             // of these: given back by an error completion
+  uint64_t stopped = 0;            // of these: not sent when the port stopped
   uint64_t foreign_memory = 0;     // dropped: a segment lies in another device's memory
   uint64_t unknown_memory = 0;     // dropped: a segment lies in memory that no one registered
   uint64_t too_many_segments = 0;  // dropped: the chain does not fit a WQE
   uint64_t empty = 0;              // dropped: no byte to send
+  uint64_t bad_length = 0;         // dropped: no Ethernet header, or more than the port takes
   uint64_t doorbells = 0;          // MMIO writes
 };
 
@@ -45,6 +47,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
   uint32_t unsignalled_blocks = 0;
   uint32_t signal_packets = kSignalPackets;
   uint32_t inline_bytes = 0;  // header bytes copied into the WQE
+  uint32_t max_frame_bytes = UINT32_MAX;
   uint32_t number = 0;
   std::byte* wqes = nullptr;
   hw::DoorbellRecord* sq_producer = nullptr;

@@ -28,7 +28,11 @@ int tx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
 }
 
 void tx_queue_release(rte_eth_dev* dev, uint16_t index) {
-  delete tx_queue(dev, index);
+  TxQueueConfig* const queue = tx_queue(dev, index);
+  if (queue == nullptr) return;
+  stop_tx_queue(*queue);
+  add(port_of(dev).tx_retired, queue->data.counters);
+  delete queue;
   dev->data->tx_queues[index] = nullptr;
 }
 
@@ -48,6 +52,7 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
   data.depth = queue.sq->depth;
   data.signal_packets = std::clamp(queue.descriptors / 4, 1u, kSignalPackets);
   data.inline_bytes = port.args.tx_inline_bytes;
+  data.max_frame_bytes = max_frame_of(port.ethdev->data->mtu);
   data.number = queue.sq->number;
   data.wqes = queue.sq->ring.data();
   data.sq_producer = queue.sq->producer;
