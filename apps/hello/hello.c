@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Device memory from C: allocate on a running port, write, send, and see what left. Run as
- *   nicmem-hello-c --no-huge -m 128 --no-pci --vdev net_nicmem0,cpu=none [--vdev
- * net_nicmem1,cpu=none] With a second port, the same memory is tried through the other device,
- * which must refuse it.
+ *   nicmem-hello-c --no-huge -m 128 --no-pci --vdev net_nicmem0 [--vdev net_nicmem1]
+ * With a second port, the same memory is tried through the other device, which must refuse it.
  */
 #include <rte_eal.h>
 #include <rte_ethdev.h>

@@ -46,7 +46,7 @@ class Engines(unittest.TestCase):
 
     def test_txonly_with_one_and_several_segments(self):
         for sizes in ("64", "64,1000", "20,30,14,500"):
-            for mode in ("host", "nicmem"):
+            for mode in MODES:
                 with self.subTest(sizes=sizes, mode=mode):
                     x = self.check(run_until(
                         f"net_nicmem0,mode={mode},gen_frames=1", [],

@@ -35,8 +35,10 @@ Result<void> take_sizes(sim::GeneratorOptions& generator, const std::string& val
     generator.frame_bytes = sim::GeneratorOptions::imix();
     return {};
   }
-  NM_TRY(const uint64_t bytes, parse_number("gen_size", value, 60, sim::kMaxFrameBytes));
-  generator.frame_bytes = {static_cast<uint32_t>(bytes)};
+  const auto bytes = parse_number("gen_size", value, 60, sim::kMaxFrameBytes);
+  if (!bytes)
+    return bad_value("gen_size", value, "60.." + std::to_string(sim::kMaxFrameBytes) + ", imix");
+  generator.frame_bytes = {static_cast<uint32_t>(*bytes)};
   return {};
 }
 
@@ -58,12 +60,14 @@ Result<void> take_destination(sim::GeneratorOptions& generator, const std::strin
 
 Result<bool> Options::take(const std::string& key, const std::string& value) {
   if (key == "sram") {
-    NM_TRY(sram_bytes, parse_size(value));
-    if (sram_bytes < kMinSram || sram_bytes > kMaxSram)
+    const auto size = parse_size(value);
+    if (!size || *size < kMinSram || *size > kMaxSram)
       return bad_value(key, value, format_size(kMinSram) + ".." + format_size(kMaxSram));
+    sram_bytes = *size;
     sram_given = true;
   } else if (key == "cpu") {
-    if (value != "any" && value != "none") NM_TRY_VOID(parse_number(key, value, 0, 4095));
+    if (value != "any" && value != "none" && !parse_number(key, value, 0, 4095))
+      return bad_value(key, value, "0..4095, any, none");
     cpu = value;
   } else if (key == "wire") {
     if (!valid_wire(value)) return bad_value(key, value, "gen, loop, pair:NAME, ethdev:NAME");

@@ -155,8 +155,8 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   return syndrome != hw::Syndrome::kLocalLength;
 }
 
-/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong with
-/// one may be in its bytes. [facts: mlx5_rx_err_handle: RESET, RDY, repost]
+/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
+/// with one may be in its bytes. [as DPDK's mlx5_rx_err_handle]
 void recover(RxQueue& q) {
   if (q.queue == nullptr || !q.queue->reset()) return;
   for (uint32_t index = 0; index < q.depth; ++index) {

@@ -171,7 +171,7 @@ uint32_t completed_block(const TxQueue& q, const hw::Cqe& cqe) {
 }
 
 /// The device has stopped at `block`: what came before it is done, the rest is lost. Starts the
-/// queue anew. [facts: mlx5_tx_error_cqe_handle]
+/// queue anew. [as DPDK's mlx5_tx_error_cqe_handle]
 void recover(TxQueue& q, uint32_t block) {
   free_until(q, block);
   q.counters.errors += q.sent_head - q.sent_tail;

@@ -63,8 +63,8 @@ TEST(DriverConservation, DRV_32_DryPoolsOfEitherKindNeverMixFramesNorShrinkTheRi
   for (uint32_t round = 0; round < 50; ++round) {
     // leaves 0 to 9 payload buffers, while the header pool has 0 to 24
     const auto take =
-        static_cast<unsigned>(rte_mempool_avail_count(payload) - std::min<uint64_t>(
-                                  rng.below(10), rte_mempool_avail_count(payload)));
+        static_cast<unsigned>(rte_mempool_avail_count(payload) -
+                              std::min<uint64_t>(rng.below(10), rte_mempool_avail_count(payload)));
     ASSERT_EQ(rte_mempool_get_bulk(payload, hoard.data(), take), 0);
     const uint64_t before = cable.there.xstat("rx_no_mbuf");
     uint64_t came = 0;
@@ -161,8 +161,8 @@ TEST(DriverConservation, DRV_01_RecoveryWritesTheReceiveRingAnew) {
   for (const uint32_t entry : {0u, 1u}) {
     Cable cable({.arguments = kNicmem, .ring = 16});
     pmd::RxQueue& queue = cable.there.rx();
-    auto* const wqe = reinterpret_cast<hw::DataSegment*>(
-        queue.wqes + size_t{5} * queue.stride_bytes);
+    auto* const wqe =
+        reinterpret_cast<hw::DataSegment*>(queue.wqes + size_t{5} * queue.stride_bytes);
     wqe[entry].key = be32(0xdead00);
     std::vector<rte_mbuf*> came;
     for (uint32_t i = 0; i < 100; ++i) {

@@ -49,8 +49,8 @@ TEST_P(DriverPlacement, EveryCellOfTheTableCarriesEveryByte) {
       set_up.segments = {{.mp = pools[0], .length = 100}, {.mp = pools[1]}};
     }
     Cable cable(set_up);
-    const bool own = !cell.given && std::string(cell.split) == "force" &&
-                     std::string(cell.mode) != "host";
+    const bool own =
+        !cell.given && std::string(cell.split) == "force" && std::string(cell.mode) != "host";
     const uint32_t edge = cell.given ? 100 : own ? 64 : 1522;
     const bool on_card = own && std::string(cell.mode).starts_with("nicmem");
     for (const uint32_t size : {60u, 63u, 64u, 65u, 99u, 100u, 101u, 590u, 1514u, 1522u}) {
@@ -60,8 +60,7 @@ TEST_P(DriverPlacement, EveryCellOfTheTableCarriesEveryByte) {
       EXPECT_EQ(shape(packet), size <= edge ? std::vector<uint32_t>{size}
                                             : (std::vector<uint32_t>{edge, size - edge}));
       nicmem_region region{};
-      EXPECT_EQ(rte_pmd_nicmem_region_of(packet, &region),
-                on_card && size > edge ? 0 : -ENOENT);
+      EXPECT_EQ(rte_pmd_nicmem_region_of(packet, &region), on_card && size > edge ? 0 : -ENOENT);
       rte_pktmbuf_free(packet);
     }
     EXPECT_EQ(cable.there.xstat("rx_payload_nicmem_bytes") > 0, on_card);
@@ -92,9 +91,9 @@ TEST(DriverPlacementLimits, BufferSplitIsNotOfferedWithSplitOff) {
   ASSERT_EQ(rte_eth_dev_info_get(cable.there.id(), &info), 0);
   EXPECT_EQ(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT, 0u);
   cable.there.stop();
-  EXPECT_LT(cable.there.configure(
-                {.rx_offloads = RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT,
-                 .segments = {{.mp = cable.there.pool(), .length = 64}, {.mp = cable.there.pool()}}}),
+  EXPECT_LT(cable.there.configure({.rx_offloads = RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT,
+                                   .segments = {{.mp = cable.there.pool(), .length = 64},
+                                                {.mp = cable.there.pool()}}}),
             0);
   ASSERT_EQ(cable.there.configure({}), 0);
   ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
@@ -102,7 +101,8 @@ TEST(DriverPlacementLimits, BufferSplitIsNotOfferedWithSplitOff) {
 
 TEST(DriverPlacementLimits, L3_25_HeaderLengthsAtTheirLimits) {
   for (const uint32_t header : {18u, 19u, 127u, 128u, 511u, 512u}) {
-    Cable cable({.arguments = "mode=nicmem,split=force,sram=1MiB,header=" + std::to_string(header)});
+    Cable cable(
+        {.arguments = "mode=nicmem,split=force,sram=1MiB,header=" + std::to_string(header)});
     for (const uint32_t size : {header - 1, header, header + 1}) {
       SCOPED_TRACE(std::to_string(header) + ": " + std::to_string(size));
       rte_mbuf* const packet = carried(cable, frame(size, size));
