@@ -36,7 +36,7 @@ class Memory {
 
   /// Asks for `want_bytes` and halves until the device gives some; requested() and size() tell
   /// both. kExhausted: not even 4 KiB are to be had. kUnsupported: the device has no memory to
-  /// give.
+  /// give. kInvalidArgument: fewer than kMinBytes asked for.
   static Result<std::unique_ptr<Memory>> allocate(hca::Hca& hca, hca::Domain domain,
                                                   size_t want_bytes);
   /// Scrubs, so that the next owner finds nothing.
@@ -63,6 +63,7 @@ class Memory {
   std::byte* pointer(uint64_t offset) const { return window_.data() + offset; }
 
   MemoryStats stats() const;
+  /// 0 allows none.
   void set_slow_read_rate(uint64_t per_second);
 
  private:

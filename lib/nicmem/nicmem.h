@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Device memory for C programs. Regions come from a running port: rte_pmd_nicmem_alloc().
  *
- * All functions return 0 or a negative errno value: -EINVAL (a range outside the region, an offset
- * or length that is no multiple of 4), -ENOMEM (slow reads above the allowed rate).
+ * Functions that return int return 0 or a negative errno value: -EINVAL (a range outside the
+ * region, or an offset or length that is no multiple of 4 where that is asked for), -ENOMEM (slow
+ * reads above the allowed rate).
  */
 #ifndef NICMEM_H
 #define NICMEM_H
@@ -30,6 +31,12 @@ int nicmem_copy_to(const struct nicmem_region* region, size_t offset, const void
 
 /* Reads; slow (50 to 528 times a DRAM read on a card) and counted. Multiples of 4. */
 int nicmem_copy_from(const struct nicmem_region* region, size_t offset, void* out, size_t length);
+
+/* Reads any range, for the rare payload that must be looked at; counted, and limited to 10,000
+ * calls a second over all users of that device's memory. `now_ns`: of one monotonic clock in all
+ * calls, rte_get_timer_cycles() in programs that also call rte_pmd_nicmem_slow_read(). */
+int nicmem_slow_read(const struct nicmem_region* region, size_t offset, void* out, size_t length,
+                     uint64_t now_ns);
 
 /* The address that an mbuf takes (rte_pktmbuf_attach_extbuf). Do not load from it. */
 void* nicmem_pointer(const struct nicmem_region* region);

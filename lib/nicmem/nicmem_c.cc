@@ -33,6 +33,12 @@ NM_EXPORT int nicmem_copy_from(const nicmem_region* region, size_t offset, void*
                                     {static_cast<std::byte*>(out), length}));
 }
 
+NM_EXPORT int nicmem_slow_read(const nicmem_region* region, size_t offset, void* out, size_t length,
+                               uint64_t now_ns) {
+  return to_c(nicmem::slow_read(memory_of(*region), region_of(*region), offset,
+                                {static_cast<std::byte*>(out), length}, now_ns));
+}
+
 NM_EXPORT void* nicmem_pointer(const nicmem_region* region) {
   return memory_of(*region).pointer(region->offset);
 }

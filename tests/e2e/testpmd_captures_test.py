@@ -25,14 +25,15 @@ def vdevs(files, out, mode):
 
 class TestpmdCaptures(unittest.TestCase):
     def forward(self, files, mode, engine, change):
-        """All of `files` at once; checks bytes and sums. `change`: what the engine makes of a frame;
-        None: it sends nothing."""
+        """All of `files` at once; checks bytes and sums. `change`: what the engine makes of a
+        frame; None: it sends nothing."""
         frames = [captures.read(f) for f in files]
         expected = [captures.accepted(f) for f in frames]
         with tempfile.TemporaryDirectory() as out:
             testpmd = programs.Testpmd(vdevs(files, out, mode), APP, memory=2048)
             ports = [2 * i + 1 for i in range(len(files))]
-            testpmd.say(f"set fwd {engine}{' retry' if change else ''}", "set burst tx delay 1 retry 1000000", "start")
+            testpmd.say(f"set fwd {engine}{' retry' if change else ''}",
+                        "set burst tx delay 1 retry 1000000", "start")
             wanted = [len(f) for f in expected]
             arrived = testpmd.wait_for(lambda: testpmd.received()[-len(files):] == wanted)
             testpmd.say("stop")

@@ -2,6 +2,9 @@
 #include "payload_pool.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "base/bits.h"
 #include "log.h"
@@ -22,11 +25,47 @@ tl::unexpected<Error> pool_failed(const PayloadPool::Options& options, uint32_t 
               rte_errno);
 }
 
+/// A pool without an owner.
+struct LeftBehind {
+  rte_mempool* pool;
+  std::shared_ptr<Device> device;  // null: host memory
+  Region region;
+};
+
+/// Never destroyed: what is in it at exit must not outlive the EAL by a destructor.
+struct Abandoned {
+  std::mutex mutex;
+  std::vector<LeftBehind> pools;
+};
+Abandoned& abandoned() {
+  static Abandoned& instance = *new Abandoned;
+  return instance;
+}
+
+void free_pool(const LeftBehind& left) {
+  rte_mempool_free(left.pool);
+  if (left.device) static_cast<void>(left.device->heap->free(left.region));
+}
+
 }  // namespace
+
+void PayloadPool::reap() {
+  std::vector<LeftBehind> whole;  // freed without the lock: a device may go with its last pool
+  {
+    const std::lock_guard lock(abandoned().mutex);
+    std::erase_if(abandoned().pools, [&whole](LeftBehind& left) {
+      if (rte_mempool_in_use_count(left.pool) != 0) return false;
+      whole.push_back(std::move(left));
+      return true;
+    });
+  }
+  for (const LeftBehind& left : whole) free_pool(left);
+}
 
 Result<std::unique_ptr<PayloadPool>> PayloadPool::on_card(std::shared_ptr<Device> device,
                                                           const Options& options,
                                                           size_t limit_bytes) {
+  reap();
   const auto bytes = static_cast<uint16_t>(round_up<uint32_t>(options.buffer_bytes, kAlign));
   const size_t room = std::min(limit_bytes, device->heap->largest_free());
   const auto buffers = static_cast<uint32_t>(std::min<size_t>(options.buffers, room / bytes));
@@ -54,6 +93,7 @@ Result<std::unique_ptr<PayloadPool>> PayloadPool::on_card(std::shared_ptr<Device
 }
 
 Result<std::unique_ptr<PayloadPool>> PayloadPool::in_host(const Options& options) {
+  reap();
   const auto bytes = static_cast<uint16_t>(round_up<uint32_t>(options.buffer_bytes, kAlign));
   rte_mempool* const pool =
       rte_pktmbuf_pool_create(options.name.c_str(), options.buffers, cache_size(options.buffers),
@@ -65,14 +105,13 @@ Result<std::unique_ptr<PayloadPool>> PayloadPool::in_host(const Options& options
 PayloadPool::~PayloadPool() {
   const uint32_t held = rte_mempool_in_use_count(pool_);
   if (held != 0) {
-    NM_LOG(WARNING,
-           "%s: %u payload buffers are still held by the program: their memory is not given back",
+    NM_LOG(WARNING, "%s: %u payload buffers are still held by the program: the pool waits for them",
            pool_->name, held);
-    static_cast<void>(new std::shared_ptr<Device>(device_));  // on purpose never freed
+    const std::lock_guard lock(abandoned().mutex);
+    abandoned().pools.push_back({pool_, device_, region_});
     return;
   }
-  rte_mempool_free(pool_);
-  if (device_) static_cast<void>(device_->heap->free(region_));
+  free_pool({pool_, device_, region_});
 }
 
 }  // namespace nicmem::pmd

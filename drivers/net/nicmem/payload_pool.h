@@ -12,7 +12,7 @@
 namespace nicmem::pmd {
 
 /// Owns a mempool and, for device memory, the region below it. Buffers still held by the program
-/// when this goes away are never freed under it: the pool is left behind, and said so.
+/// when this goes away are never freed under it: the pool is left behind until they are back.
 class PayloadPool {
  public:
   struct Options {
@@ -29,6 +29,10 @@ class PayloadPool {
                                                       const Options& options, size_t limit_bytes);
   static Result<std::unique_ptr<PayloadPool>> in_host(const Options& options);
   ~PayloadPool();
+
+  /// Frees pools that were left behind and are whole by now. Control path; calls it by itself where
+  /// pools are made.
+  static void reap();
 
   rte_mempool* pool() const { return pool_; }
   uint32_t buffers() const { return pool_->size; }

@@ -40,6 +40,7 @@ int probe(rte_vdev_device* vdev) {
     NM_LOG(ERR, "%s: a secondary process cannot use this port", name);
     return -ENOTSUP;
   }
+  PayloadPool::reap();  // a device that waited for its last buffers must not be found again
   rte_ether_addr mac{};
   auto port = open_port(name, rte_vdev_device_args(vdev), mac);
   if (!port) {

@@ -73,11 +73,13 @@ class WqeWriter {
   uint32_t inline_bytes_ = 0;
 };
 
-/// Header bytes of `first` to copy into the WQE. Device memory must not be read by the CPU.
+/// Header bytes of `first` to copy into the WQE. Device memory must not be read by the CPU, and a
+/// long chain needs the room for its pointers.
 uint32_t inlined(const TxQueue& q, const rte_mbuf& first, const KeyRange& range) {
   if (q.inline_bytes == 0 || range.on_card) return 0;
   const uint32_t bytes = std::min<uint32_t>(q.inline_bytes, first.data_len);
-  return bytes < hw::kInlineStartBytes ? 0 : bytes;
+  if (bytes < hw::kInlineStartBytes) return 0;
+  return hw::send_wqe_segments(bytes, first.nb_segs) > kMaxTxSegments ? 0 : bytes;
 }
 
 /// Writes pointers to (and the inlined head of) every segment. On failure returns the counter of

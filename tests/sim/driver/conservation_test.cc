@@ -330,5 +330,97 @@ TEST(DriverConservation, DRV_31_AResetStartsEveryEquationAnew) {
   EXPECT_EQ(cable.there.xstat("rx_no_mbuf"), 0u);
 }
 
+/// Counters of the driver have 32 bits, those of the device 16 and 24: all wrap on the way.
+TEST(DriverConservation, FreeRunningCountersWrap) {
+  Cable cable({.arguments = kNicmem, .ring = 64});
+  pmd::RxQueue& rx = cable.there.rx();
+  pmd::TxQueue& tx = cable.there.tx();
+  // the device sees the low bits only: to it these are the zeros that it starts with
+  rx.head = tx.producer = tx.consumer = tx.cq_head = 0xffff0000;
+  tx.sent_head = tx.sent_tail = 0xffffff80;
+  const Bytes bytes = frame(200);
+  for (uint32_t moved = 0; moved < 66'000;) {
+    for (uint32_t i = 0; i < 32; ++i) ASSERT_EQ(cable.here.send(cable.here.packet(bytes)), 1);
+    for (uint32_t i = 0; i < 2; ++i) cable.here.step(), cable.there.step();
+    auto packets = cable.there.receive();
+    ASSERT_EQ(packets.size(), 32u) << moved;
+    ASSERT_EQ(rte_eth_tx_burst(cable.there.id(), 0, packets.data(), 32), 32);
+    for (uint32_t i = 0; i < 2; ++i) cable.there.step(), cable.here.step();
+    auto back = cable.here.receive();
+    ASSERT_EQ(back.size(), 32u) << moved;
+    ASSERT_TRUE(bytes_of(back[0]) == bytes && bytes_of(back[31]) == bytes) << moved;
+    rte_pktmbuf_free_bulk(back.data(), 32);
+    moved += 32;
+  }
+  EXPECT_LT(rx.head, 0x10000u);
+  EXPECT_LT(tx.producer, 0x20000u);
+  check_conservation(cable);
+}
+
+TEST(DriverConservation, AFailedStartGivesEverythingBack) {
+  Cable cable({.arguments = kNicmem});
+  for (uint32_t i = 0; i < 20; ++i) {
+    cable.there.stop();
+    ASSERT_EQ(cable.there.configure({.ring = 2048}), 0);
+    ASSERT_LT(rte_eth_dev_start(cable.there.id()), 0) << "1023 buffers for a ring of 2048";
+    EXPECT_EQ(rte_mempool_in_use_count(cable.there.pool()), 0u);
+    ASSERT_EQ(cable.there.configure({.ring = 64}), 0);
+    ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+    offer(cable, 10, 400);
+    auto packets = drain(cable, cable.there);
+    EXPECT_EQ(packets.size(), 10u);
+    free_all(packets);
+    check_conservation(cable);
+  }
+}
+
+/// Payloads that the program holds stay readable when the pools they came from are replaced.
+TEST(DriverConservation, HeldPayloadsOutliveTheirPool) {
+  Cable cable({.arguments = kNicmem, .mtu = 600});
+  cable.carry(frame(500, 5));
+  auto held = cable.there.receive();
+  ASSERT_EQ(held.size(), 1u);
+  cable.there.stop();
+  ASSERT_EQ(cable.there.configure({.mtu = 1500}), 0);
+  ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+  for (uint32_t i = 0; i < 200; ++i) {
+    cable.carry(frame(1500, i));
+    auto packets = cable.there.receive();
+    ASSERT_EQ(packets.size(), 1u);
+    ASSERT_EQ(bytes_of(packets[0]), frame(1500, i));
+    free_all(packets);
+  }
+  EXPECT_EQ(bytes_of(held[0]), frame(500, 5));
+  check_conservation(cable, held);
+  const uint64_t beside_it = cable.there.xstat("payload_nicmem_buffers");
+  free_all(held);
+  cable.there.stop();
+  ASSERT_EQ(cable.there.configure({.mtu = 1600}), 0);
+  ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+  EXPECT_GT(cable.there.xstat("payload_nicmem_buffers"), beside_it) << "its memory has come back";
+}
+
+/// They outlive their port, too; once they are back, the device's name stands for a new device.
+TEST(DriverConservation, HeldPayloadsOutliveTheirPort) {
+  for (const char* sram : {"256KiB", "512KiB"}) {
+    std::vector<rte_mbuf*> held;
+    {
+      const Cable cable(
+          {.arguments = std::string("mode=nicmem,split=force,header=64,sram=") + sram});
+      cable.carry(frame(1000, 5));
+      held = cable.there.receive();
+      ASSERT_EQ(held.size(), 1u);
+      rte_mbuf* const payload = held[0]->next;  // the header's pool is the fixture's, and goes
+      held[0]->next = nullptr;
+      held[0]->nb_segs = 1;
+      rte_pktmbuf_free(held[0]);
+      held[0] = payload;
+    }
+    const auto* const bytes = rte_pktmbuf_mtod(held[0], const uint8_t*);
+    EXPECT_TRUE(std::equal(bytes, bytes + 936, frame(1000, 5).begin() + 64));
+    free_all(held);
+  }
+}
+
 }  // namespace
 }  // namespace nicmem::test

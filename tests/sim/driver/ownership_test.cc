@@ -252,5 +252,52 @@ TEST(DriverOwnership, ForwardingDoesNotAllocate) {
   check_conservation(cable);
 }
 
+/// What the port says of chains holds whatever it inlines.
+TEST(DriverOwnership, ChainsOfTheAdvertisedLengthLeave) {
+  for (const char* arguments : kModes) {
+    const Cable cable = sender(arguments, 1024);
+    rte_eth_dev_info info{};
+    ASSERT_EQ(rte_eth_dev_info_get(cable.here.id(), &info), 0);
+    const uint32_t most = info.tx_desc_lim.nb_seg_max;
+    for (const uint32_t first : {1u, 20u, 600u}) {
+      for (const uint32_t count : {most - 1, most}) {
+        SCOPED_TRACE(std::string(arguments) + ", " + std::to_string(count) + " segments");
+        std::vector<uint32_t> sizes(count, 20);
+        sizes[0] = first;
+        const uint32_t size = first + (count - 1) * 20;
+        expect_carried(cable, cable.here.packet(frame(size), sizes), frame(size));
+      }
+    }
+    const std::vector<uint32_t> sizes(most + 1, 20);
+    ASSERT_EQ(cable.here.send(cable.here.packet(frame((most + 1) * 20), sizes)), 1);
+    EXPECT_EQ(cable.here.xstat("tx_too_many_segments"), 1u);
+    check_conservation(cable);
+  }
+}
+
+/// One port of a shared device goes; the other goes on, and the memory stays.
+TEST(DriverOwnership, RemovingOnePortOfADeviceLeavesTheOther) {
+  const std::string args = "cpu=none,device=kept,mode=nicmem,split=force,header=64,wire=loop";
+  ASSERT_EQ(rte_vdev_init("net_nicmem_gone", args.c_str()), 0);
+  {
+    const TestPort stays("net_nicmem_stays", "loop",
+                         {.arguments = "device=kept,mode=nicmem,split=force,header=64"});
+    ASSERT_EQ(rte_eth_promiscuous_enable(stays.id()), 0);
+    ASSERT_EQ(rte_vdev_uninit("net_nicmem_gone"), 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+      ASSERT_EQ(stays.send(stays.packet(frame(1000, i))), 1);
+      while (rte_pmd_nicmem_step(stays.id(), 64) > 0) {
+      }
+      auto packets = stays.receive();
+      ASSERT_EQ(packets.size(), 1u) << i;
+      EXPECT_EQ(bytes_of(packets[0]), frame(1000, i));
+      rte_pktmbuf_free(packets[0]);
+    }
+    EXPECT_GT(stays.xstat("rx_payload_nicmem_bytes"), 0u);
+    check_buffers({&stays});
+    check_frames(stays);
+  }
+}
+
 }  // namespace
 }  // namespace nicmem::test

@@ -303,6 +303,47 @@ TEST(DriverMbuf, RssSpreadsFlowsAndKeepsBothDirectionsTogether) {
   check_conservation(cable);
 }
 
+/// One receive function serves all queues of a port, also when their WQEs differ.
+TEST(DriverMbuf, QueuesOfOnePortMayDifferInTheirSegments) {
+  Cable cable({.arguments = "mode=nicmem"});
+  const uint16_t id = cable.there.id();
+  cable.there.stop();
+  rte_eth_conf conf{};
+  conf.rxmode.mtu = 1500;
+  conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+  conf.rx_adv_conf.rss_conf.rss_hf = RTE_ETH_RSS_IP;
+  ASSERT_EQ(rte_eth_dev_configure(id, 2, 1, &conf), 0);
+  rte_eth_rxseg segments[2] = {};
+  segments[0].split = {.mp = cable.there.pool(), .length = 64};
+  segments[1].split = {.mp = cable.there.pool()};
+  rte_eth_rxconf split{};
+  split.offloads = RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT | RTE_ETH_RX_OFFLOAD_SCATTER;
+  split.rx_seg = segments;
+  split.rx_nseg = 2;
+  ASSERT_EQ(rte_eth_rx_queue_setup(id, 0, 64, 0, nullptr, cable.there.pool()), 0);
+  ASSERT_EQ(rte_eth_rx_queue_setup(id, 1, 64, 0, &split, nullptr), 0);
+  ASSERT_EQ(rte_eth_tx_queue_setup(id, 0, 64, 0, nullptr), 0);
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+  uint32_t of_queue[2] = {};
+  for (uint32_t flow = 0; flow < 64; ++flow) {
+    const Bytes bytes = plain(make_ipv4({.source = v4(198, 18, 0, static_cast<uint8_t>(flow)),
+                                         .protocol = 1,
+                                         .payload_bytes = 400}));
+    cable.carry(bytes);
+    for (const uint16_t queue : std::initializer_list<uint16_t>{0, 1}) {
+      rte_mbuf* one = nullptr;
+      if (rte_eth_rx_burst(id, queue, &one, 1) == 0) continue;
+      ++of_queue[queue];
+      EXPECT_EQ(one->nb_segs, queue + 1);
+      EXPECT_EQ(bytes_of(one), bytes);
+      rte_pktmbuf_free(one);
+    }
+  }
+  EXPECT_EQ(of_queue[0] + of_queue[1], 64u);
+  EXPECT_TRUE(of_queue[0] > 0 && of_queue[1] > 0);
+  check_conservation(cable);
+}
+
 TEST(DriverInfo, DRV_47_QueueInfoAndLinkSayWhatIs) {
   Cable cable({.arguments = "mode=nicmem,split=force,header=64", .ring = 100});
   const uint16_t id = cable.there.id();
