@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "base/units.h"
 #include "apps/l3fwd/engine.h"
+#include "base/units.h"
 #include "hw/pcie.h"
 #include "ports.h"
 
@@ -56,7 +56,8 @@ uint64_t lost(const Xstats& x, const l3fwd::Stats& stats) {
   uint64_t sum = stats.total().dropped_total();
   for (const char* name :
        {"rx_no_buffer", "rx_no_mbuf", "rx_oversize", "rx_filtered", "rx_wqe_error", "rx_malformed",
-        "tx_wire_drops", "tx_wqe_error", "tx_foreign_memory", "tx_unknown_memory"})
+        "rx_stopped", "tx_wire_drops", "tx_wqe_error", "tx_stopped", "tx_foreign_memory",
+        "tx_unknown_memory", "tx_too_many_segments", "tx_empty", "tx_bad_length"})
     sum += x.at(name);
   return sum;
 }
