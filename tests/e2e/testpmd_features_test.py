@@ -133,7 +133,7 @@ class Refused(unittest.TestCase):
         "guard=2": ["guard=2", "0, 1"],
         "sram=1": ["sram=1", "4KiB..128MiB"],
         "sram=129MiB": ["sram=129MiB", "4KiB..128MiB"],
-        "sram=many": ["size 'many'", "KiB"],
+        "sram=many": ["sram=many", "4KiB..128MiB"],
         "cpu=99": ["cpu=99", "any, none"],
         "wire=foo": ["wire=foo", "gen, loop, pair:NAME, ethdev:NAME"],
         "wire=ethdev:none": ["ethdev:none", "no such ethdev"],
