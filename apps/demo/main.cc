@@ -61,6 +61,8 @@ std::vector<std::string> eal_arguments(const Options& options) {
       "--no-pci",    "--no-telemetry", "--log-level",
       "*:warning",   "--log-level",    "lib.eal:error"};
   eal.insert(eal.end(), {"--file-prefix", "nicmem-demo-" + std::to_string(getpid())});
+  // with no device there yet, EAL would choose physical addresses, which net_nicmem does not take
+  eal.insert(eal.end(), {"--iova-mode", "va"});
   if (options.no_huge)
     eal.insert(eal.end(), {"--no-huge", "-m", "768"});
   else
