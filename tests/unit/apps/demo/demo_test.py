@@ -63,6 +63,15 @@ class Demo(unittest.TestCase):
             self.assertGreater(row["nicmem_payload_share"], 0)
             self.assertLess(row["nicmem_payload_share"], 1)
 
+    def test_with_huge_pages(self):
+        with open("/proc/meminfo") as file:
+            free = next(int(line.split()[1]) for line in file if line.startswith("HugePages_Free"))
+        if free < 512:
+            self.skipTest("needs 512 free huge pages of 2 MiB")
+        done = subprocess.run([DEMO, "--quick", "--capture", CAPTURE], capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_a_bad_capture_is_one_clear_error(self):
         with tempfile.NamedTemporaryFile(suffix=".pcap") as file:
             file.write(b"this is no capture, and it is long enough to have a header")
