@@ -13,7 +13,8 @@ namespace {
 Result<std::unique_ptr<hca::DeviceMemory>> allocate_what_fits(hca::Hca& hca, size_t want) {
   constexpr size_t kUnit = 64;  // [mlx5] device memory comes in units of 64 bytes
   const size_t most = hca.capabilities().device_memory_bytes;
-  for (size_t bytes = std::min(want, most); bytes >= Memory::kMinBytes;
+  const size_t units = std::min(want / kUnit + (want % kUnit != 0 ? 1 : 0), most / kUnit);
+  for (size_t bytes = units * kUnit; bytes >= Memory::kMinBytes;
        bytes = bytes / 2 / kUnit * kUnit) {
     auto memory = hca.allocate_device_memory(bytes);
     if (memory || memory.error().code != Code::kExhausted) return memory;
@@ -62,6 +63,11 @@ void Memory::set_slow_read_rate(uint64_t per_second) {
   first_slow_read_ = true;
 }
 
+uint64_t Memory::slow_read_rate() const {
+  const std::lock_guard lock(rate_mutex_);
+  return slow_reads_per_second_;
+}
+
 /// A token bucket that holds a tenth of a second's reads, at least one if any are allowed.
 bool Memory::take_slow_read(Nanos now) {
   const std::lock_guard lock(rate_mutex_);
@@ -74,8 +80,9 @@ bool Memory::take_slow_read(Nanos now) {
     slow_read_tokens_ = std::min(
         capacity, slow_read_tokens_ + static_cast<double>(now - last_slow_read_) * 1e-9 * rate);
   }
+  // Never back: time that has been paid for must not be paid for again.
+  last_slow_read_ = first_slow_read_ ? now : std::max(last_slow_read_, now);
   first_slow_read_ = false;
-  last_slow_read_ = now;
   if (slow_read_tokens_ < 1) return false;
   slow_read_tokens_ -= 1;
   return true;

@@ -34,9 +34,9 @@ class Memory {
   static constexpr size_t kMinBytes = 4096;
   static constexpr uint64_t kDefaultSlowReadsPerSecond = 10'000;
 
-  /// Asks for `want_bytes` and halves until the device gives some; requested() and size() tell
-  /// both. kExhausted: not even 4 KiB are to be had. kUnsupported: the device has no memory to
-  /// give. kInvalidArgument: fewer than kMinBytes asked for.
+  /// Asks for `want_bytes`, in units of 64, and halves until the device gives some; requested() and
+  /// size() tell both. kExhausted: not even 4 KiB are to be had. kUnsupported: the device has no
+  /// memory to give. kInvalidArgument: fewer than kMinBytes asked for.
   static Result<std::unique_ptr<Memory>> allocate(hca::Hca& hca, hca::Domain domain,
                                                   size_t want_bytes);
   /// Scrubs, so that the next owner finds nothing.
@@ -65,6 +65,7 @@ class Memory {
   MemoryStats stats() const;
   /// 0 allows none.
   void set_slow_read_rate(uint64_t per_second);
+  uint64_t slow_read_rate() const;
 
  private:
   friend class Copier;
@@ -80,7 +81,7 @@ class Memory {
   std::atomic<uint64_t> writes_{0}, bytes_written_{0}, reads_{0}, bytes_read_{0};
   std::atomic<uint64_t> slow_reads_{0}, slow_reads_refused_{0};
 
-  std::mutex rate_mutex_;  // slow reads are slow: a lock is nothing beside them
+  mutable std::mutex rate_mutex_;  // slow reads are slow: a lock is nothing beside them
   uint64_t slow_reads_per_second_ = kDefaultSlowReadsPerSecond;
   double slow_read_tokens_ = 0;
   Nanos last_slow_read_ = 0;

@@ -3,7 +3,7 @@
  *
  * Functions that return int return 0 or a negative errno value: -EINVAL (a range outside the
  * region, or an offset or length that is no multiple of 4 where that is asked for), -ENOMEM (slow
- * reads above the allowed rate).
+ * reads above the allowed rate). A region without memory (all zero) is -EINVAL.
  */
 #ifndef NICMEM_H
 #define NICMEM_H
@@ -34,11 +34,13 @@ int nicmem_copy_from(const struct nicmem_region* region, size_t offset, void* ou
 
 /* Reads any range, for the rare payload that must be looked at; counted, and limited to 10,000
  * calls a second over all users of that device's memory. `now_ns`: of one monotonic clock in all
- * calls, rte_get_timer_cycles() in programs that also call rte_pmd_nicmem_slow_read(). */
+ * calls, nanoseconds; in programs that also call rte_pmd_nicmem_slow_read() that of
+ * rte_get_timer_cycles(), converted by rte_get_timer_hz(). */
 int nicmem_slow_read(const struct nicmem_region* region, size_t offset, void* out, size_t length,
                      uint64_t now_ns);
 
-/* The address that an mbuf takes (rte_pktmbuf_attach_extbuf). Do not load from it. */
+/* The address that an mbuf takes (rte_pktmbuf_attach_extbuf). Do not load from it. NULL for a
+ * region without memory. */
 void* nicmem_pointer(const struct nicmem_region* region);
 
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cerrno>
+
 #include "nicmem/copy.h"
 #include "nicmem/errno.h"
 #include "nicmem/nicmem.h"
@@ -23,23 +25,27 @@ extern "C" {
 
 NM_EXPORT int nicmem_copy_to(const nicmem_region* region, size_t offset, const void* data,
                              size_t length) {
+  if (region->memory == nullptr) return -EINVAL;
   return to_c(nicmem::copy_to_nic(memory_of(*region), region_of(*region), offset,
                                   {static_cast<const std::byte*>(data), length}));
 }
 
 NM_EXPORT int nicmem_copy_from(const nicmem_region* region, size_t offset, void* out,
                                size_t length) {
+  if (region->memory == nullptr) return -EINVAL;
   return to_c(nicmem::copy_from_nic(memory_of(*region), region_of(*region), offset,
                                     {static_cast<std::byte*>(out), length}));
 }
 
 NM_EXPORT int nicmem_slow_read(const nicmem_region* region, size_t offset, void* out, size_t length,
                                uint64_t now_ns) {
+  if (region->memory == nullptr) return -EINVAL;
   return to_c(nicmem::slow_read(memory_of(*region), region_of(*region), offset,
                                 {static_cast<std::byte*>(out), length}, now_ns));
 }
 
 NM_EXPORT void* nicmem_pointer(const nicmem_region* region) {
+  if (region->memory == nullptr) return nullptr;
   return memory_of(*region).pointer(region->offset);
 }
 

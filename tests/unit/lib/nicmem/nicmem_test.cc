@@ -65,6 +65,20 @@ TEST_F(MemoryTest, HalvesInUnitsOfTheCard) {
   EXPECT_EQ(allocate(hca, 100'000)->size(), 49'984u);  // 50,000 down to a multiple of 64
 }
 
+TEST_F(MemoryTest, TakesAnySizeInUnitsOfTheCard) {
+  hca.change_capabilities().device_memory_bytes = 100'001;  // 100,032 is too much for it
+  card.capacity_bytes = 100'001;
+  for (const auto& [want, got] : {std::pair<size_t, size_t>{4096, 4096},
+                                  {4097, 4160},
+                                  {4159, 4160},
+                                  {4160, 4160},
+                                  {4161, 4224},
+                                  {99'968, 99'968},
+                                  {99'969, 99'968},
+                                  {~size_t{0}, 99'968}})
+    EXPECT_EQ(allocate(hca, want)->size(), got) << want;
+}
+
 TEST_F(MemoryTest, AsksForNoMoreThanTheDeviceHas) {
   hca.change_capabilities().device_memory_bytes = 100'032;
   card.capacity_bytes = 100'032;
@@ -191,8 +205,12 @@ TEST_F(CopyTest, ErrorsSayWhatWasAskedForAndWhatIsAccepted) {
   Bytes bytes(8);
   EXPECT_EQ(copy_to_nic(*memory, region, 124, bytes).error().what,
             "copy of 8 bytes at 124: the region has 128 bytes at 64 of 8192");
-  EXPECT_NE(copy_to_nic(*memory, region, 2, bytes).error().what.find("accepted: multiples of 4"),
-            std::string::npos);
+  EXPECT_EQ(copy_to_nic(*memory, region, 2, bytes).error().what,
+            "copy of 8 bytes at 2 of a region at 64: accepted: multiples of 4 for the length and "
+            "for the place in device memory");
+  memory->set_slow_read_rate(0);
+  EXPECT_EQ(slow_read(*memory, region, 1, bytes, 0).error().what,
+            "slow read of 8 bytes: refused: accepted: 0 reads a second");
 }
 
 TEST_F(CopyTest, WritesNothingBesideTheRange) {
@@ -250,6 +268,36 @@ TEST_F(CopyTest, AClockThatIsReadTooEarlyBringsNoSlowReads) {
   ASSERT_TRUE(slow_read(*memory, memory->whole(), 0, one, 1'000'000));
   EXPECT_FALSE(slow_read(*memory, memory->whole(), 0, one, 999'999));
   EXPECT_FALSE(slow_read(*memory, memory->whole(), 0, one, 1'000'000));
+}
+
+TEST_F(CopyTest, TwoClocksThatDifferDoNotRaiseTheRate) {
+  const auto memory = allocate(hca, 8_KiB);
+  memory->set_slow_read_rate(10'000);  // the bucket holds 1,000
+  Bytes one(1);
+  uint64_t taken = 0;
+  for (Nanos now = 1'000'000'000; now <= 1'100'000'000; now += 10'000)  // 100 ms
+    for (const Nanos late : {0, 10'000})
+      for (int i = 0; i < 3; ++i)
+        taken += slow_read(*memory, memory->whole(), 0, one, now - late).has_value();
+  EXPECT_LE(taken, 2000u);
+  EXPECT_GE(taken, 1999u);  // a fraction of a read may be left over
+}
+
+TEST_F(CopyTest, SlowReadsTakeAnyRange) {
+  const auto memory = allocate(hca, 4_KiB);
+  memory->set_slow_read_rate(1'000'000);
+  const Bytes data = pattern(4096, 5);
+  ASSERT_TRUE(copy_to_nic(*memory, memory->whole(), 0, data));
+  for (const size_t end : {size_t{64}, data.size()}) {  // within the memory and to its last byte
+    for (size_t length = 0; length <= 13; ++length) {
+      Bytes found(length);
+      const size_t offset = end - length;
+      ASSERT_TRUE(slow_read(*memory, memory->whole(), offset, found, 0));
+      EXPECT_TRUE(std::equal(found.begin(), found.end(),
+                             data.begin() + static_cast<std::ptrdiff_t>(offset)))
+          << length << " bytes to " << end;
+    }
+  }
 }
 
 TEST_F(CopyTest, ARateOfZeroAllowsNoSlowRead) {
@@ -401,6 +449,15 @@ TEST_F(NicmemTest, TheCApiCopiesAndReportsErrno) {
   EXPECT_EQ(std::memcmp(back.data(), data.data() + 250, 6), 0);
   EXPECT_EQ(nicmem_slow_read(&region, 0, back.data(), 1, 99'000'000), -ENOMEM);
   EXPECT_EQ(nicmem_slow_read(&region, 0, back.data(), 1, 200'000'001), 0);
+}
+
+TEST(CApi, RefusesARegionWithoutMemory) {
+  const nicmem_region none{};
+  uint32_t word = 0;
+  EXPECT_EQ(nicmem_copy_to(&none, 0, &word, 4), -EINVAL);
+  EXPECT_EQ(nicmem_copy_from(&none, 0, &word, 4), -EINVAL);
+  EXPECT_EQ(nicmem_slow_read(&none, 0, &word, 4, 0), -EINVAL);
+  EXPECT_EQ(nicmem_pointer(&none), nullptr);
 }
 
 TEST(Errno, EachCodeHasOne) {
