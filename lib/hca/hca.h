@@ -15,11 +15,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "base/result.h"
+#include "hca/steering.h"
 #include "hw/cqe.h"
 #include "hw/doorbell.h"
 #include "hw/pcie.h"
@@ -33,6 +35,13 @@ struct Capabilities {
   uint32_t max_scatter_entries = 0;  // per receive WQE
   uint32_t max_queues = 0;           // per port and direction
   uint32_t max_frame_bytes = 0;      // without FCS
+  uint32_t max_tso_bytes = 0;        // of a packet that the device cuts up; 0: it does not
+  uint32_t rule_priorities = 0;      // RuleOptions::priority is below that; 0: no rules
+  bool checksum = false;             // fills checksums on transmit, verifies them on receive
+  bool vlan = false;                 // inserts and strips tags
+  bool spill = false;                // ReceiveOptions::primary; no card has it today
+  uint32_t max_receive_inline = 0;   // CompletionOptions::inline_bytes; no card has it today
+  int numa_node = -1;                // -1: not known
 };
 
 /// A protection domain: keys made in it are valid only for queues made in it.
@@ -67,10 +76,13 @@ class MemoryRegion {
 };
 
 /// Entries are in the ring in the initial state (kOpOwnInitial); both counters start at zero.
+/// An entry is `stride` slots: inlined header bytes, then, in the last slot, the completion.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
-  std::span<hw::Cqe> ring;                 // depth: a power of two
+  std::span<hw::Cqe> ring;                 // depth (a power of two) * stride
+  uint32_t depth = 0;                      // entries
+  uint32_t stride = 1;                     // slots an entry
   hw::DoorbellRecord* consumer = nullptr;  // entries consumed, 24 bits
   uint32_t number = 0;
 };
@@ -81,6 +93,10 @@ class ReceiveQueue {
   /// Brings a queue in error, or in use, back to its first state: counters zero, nothing posted,
   /// nothing completed (its completion queue starts anew too). verbs: RESET, then RDY.
   virtual Result<void> reset() = 0;
+  /// Takes no more frames until reset(): those steered here are dropped. verbs: RESET
+  virtual Result<void> stop() = 0;
+  /// Whether tags are taken off and reported in the completion. kUnsupported: see Capabilities.
+  virtual Result<void> strip_vlan(bool strip) = 0;
   std::span<std::byte> ring;               // depth * stride
   uint32_t depth = 0;                      // WQEs, a power of two
   uint32_t stride_bytes = 0;               // hw::receive_wqe_stride(scatter entries)
@@ -92,6 +108,7 @@ class SendQueue {
  public:
   virtual ~SendQueue() = default;
   virtual Result<void> reset() = 0;        // verbs: RESET, INIT, RTR, RTS
+  virtual Result<void> stop() = 0;         // executes nothing until reset(). verbs: RESET
   std::span<std::byte> ring;               // depth * hw::kWqeBlockBytes
   uint32_t depth = 0;                      // blocks, a power of two
   hw::DoorbellRecord* producer = nullptr;  // blocks posted, 16 bits
@@ -99,9 +116,17 @@ class SendQueue {
   uint32_t number = 0;
 };
 
+struct CompletionOptions {
+  uint32_t depth = 0;         // entries, a power of two
+  uint32_t inline_bytes = 0;  // a frame's first bytes come with its completion (receive only)
+};
+
 struct ReceiveOptions {
-  uint32_t depth = 0;            // WQEs, a power of two
-  uint32_t scatter_entries = 1;  // per WQE
+  uint32_t depth = 0;               // WQEs, a power of two
+  uint32_t scatter_entries = 1;     // per WQE
+  uint32_t user_index = 0;          // reported in the completion's user_index, 24 bits
+  ReceiveQueue* primary = nullptr;  // takes the frames for which that one has nothing posted; both
+                                    // complete into one queue, in the order of arrival
 };
 
 struct LinkState {
@@ -109,21 +134,13 @@ struct LinkState {
   uint32_t speed_mbps = 0;
 };
 
-/// Which frames the port takes, and where they go.
-struct SteeringOptions {
-  bool promiscuous = false;
-  bool all_multicast = false;
-  std::array<uint8_t, 6> mac{};
-  std::span<ReceiveQueue* const> queues;  // RSS spreads over these, in indirection-table order
-  std::array<uint8_t, 40> rss_key{};      // Toeplitz; 40 bytes exactly, as on a card
-};
-
 /// Since the port was opened. What the wire offered = received + every rx_ drop.
 struct PortCounters {
   uint64_t rx_frames = 0, rx_bytes = 0;  // delivered to a receive queue
   uint64_t rx_no_buffer = 0;             // nothing posted
   uint64_t rx_oversize = 0;              // longer than the port takes
-  uint64_t rx_filtered = 0;              // for another MAC
+  uint64_t rx_filtered = 0;              // no rule takes it: another MAC, another VLAN
+  uint64_t rx_dropped_by_rule = 0;       // RuleOptions::drop, or a rule without queues
   uint64_t rx_error = 0;                 // the WQE failed: bad key, too short
   uint64_t rx_malformed = 0;             // shorter than an Ethernet header
   uint64_t tx_frames = 0, tx_bytes = 0;  // handed to the wire
@@ -138,15 +155,17 @@ class Port {
  public:
   virtual ~Port() = default;
 
-  /// Makes a ring of `depth` entries, a power of two.
-  virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(uint32_t depth) = 0;
+  virtual Result<std::unique_ptr<CompletionQueue>> create_completion_queue(
+      const CompletionOptions& options) = 0;
   virtual Result<std::unique_ptr<ReceiveQueue>> create_receive_queue(
       Domain domain, CompletionQueue& cq, const ReceiveOptions& options) = 0;
   virtual Result<std::unique_ptr<SendQueue>> create_send_queue(Domain domain, CompletionQueue& cq,
                                                                uint32_t depth_blocks) = 0;
 
-  /// Replaces all steering at once; no queues: every frame is refused by rx_filtered.
+  /// Replaces all default rules at once; an empty table: what no Rule takes is rx_filtered.
   virtual Result<void> steer(const SteeringOptions& options) = 0;
+  /// Puts a rule before the default ones. kUnsupported names what the device cannot match or do.
+  virtual Result<std::unique_ptr<Rule>> create_rule(const RuleOptions& options) = 0;
   /// Largest frame taken, without FCS.
   virtual Result<void> set_max_frame(uint32_t bytes) = 0;
 
@@ -154,6 +173,8 @@ class Port {
   virtual Result<void> start() = 0;
   virtual void stop() = 0;
 
+  /// Asks for the link to be up or down; it starts up. While it is down nothing comes in or leaves.
+  virtual Result<void> set_link(bool up) = 0;
   virtual LinkState link() const = 0;
   virtual PortCounters counters() const = 0;
   /// What the device moved over PCIe for this port. Its class kDoorbell is zero: the CPU's MMIO
@@ -165,10 +186,20 @@ class Port {
   virtual size_t last_sent(std::span<std::byte> out) const = 0;
 };
 
+/// What happens to a port by itself.
+enum class PortEvent : uint8_t {
+  kLinkChanged,  // see Port::link(). verbs: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR
+  kDeviceReset,  // all queues are in error and stay so: close and open again.
+                 // IBV_EVENT_DEVICE_FATAL
+  kRemoved,      // the device is gone
+};
+
 struct PortOptions {
   std::string name;             // the ethdev's name: how `pair:` and log lines find it
   uint32_t header_bytes = 128;  // frames' header part, for PcieClass::kHeader
   std::array<uint8_t, 6> mac{};
+  /// Called by the thread that runs the device, with no lock held. May be empty.
+  std::function<void(PortEvent)> on_event = {};
 };
 
 class Hca {

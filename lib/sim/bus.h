@@ -23,19 +23,35 @@ struct Location {
   static Location sram(uint64_t offset) { return {Kind::kSram, offset}; }
 };
 
+/// What a bus returns for an access that failed: no byte moves. The engines then do as a card does:
+/// a descriptor or data access ends the WQE with kLocalQpOperation or kLocalProtection; a
+/// completion's write leaves its slot as it was, and the entry is lost; a record's read shows
+/// nothing new until the next look.
+inline constexpr Nanos kFailed = ~Nanos{0};
+
 /// read/write: the access as one transfer of `bytes` > 0; returns when it is done, at or after
-/// `now`. One bus serves one port.
+/// `now`, or kFailed. Where kCanFail is false the checks cost nothing. One bus serves one port.
 template <class B>
 concept Bus = std::default_initializable<B> &&
     requires(B bus, const B& seen, hw::PcieClass c, const Location& at, uint32_t bytes, Nanos now) {
   { bus.read(c, at, bytes, now) } -> std::same_as<Nanos>;
   { bus.write(c, at, bytes, now) } -> std::same_as<Nanos>;
   { seen.tally() } -> std::convertible_to<hw::PcieTally>;
+  { B::kCanFail } -> std::convertible_to<bool>;
 };
+
+/// Whether `done`, which a B has returned, is no time but a failure.
+template <Bus B>
+bool failed(Nanos done) {
+  if constexpr (B::kCanFail) return done == kFailed;
+  return false;
+}
 
 /// Counts and returns at once: the bus of real time.
 class CountingBus {
  public:
+  static constexpr bool kCanFail = false;
+
   Nanos read(hw::PcieClass c, const Location& at, uint32_t bytes, Nanos now) {
     if (at.kind == Location::Kind::kHost) tally_[c] += hw::dma_read(bytes);
     return now;

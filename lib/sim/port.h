@@ -51,12 +51,13 @@ class BasicPort final : public hca::Port, private QueueHost {
     host_.forget(*this);
   }
 
-  Result<std::unique_ptr<hca::CompletionQueue>> create_completion_queue(uint32_t depth) override {
-    NM_TRY_VOID(check_depth("completion queue", depth));
+  Result<std::unique_ptr<hca::CompletionQueue>> create_completion_queue(
+      const hca::CompletionOptions& options) override {
+    NM_TRY_VOID(check_depth("completion queue", options.depth));
     const Gate::Control control(gate_);
     QueueHost& host = *this;
     auto queue =
-        std::make_unique<SimCompletionQueue>(gate_, host, depth, host_.next_queue_number());
+        std::make_unique<SimCompletionQueue>(gate_, host, options.depth, host_.next_queue_number());
     completion_rings_.push_back(&queue->device());
     return queue;
   }
@@ -98,7 +99,7 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<void> steer(const hca::SteeringOptions& options) override {
     const Gate::Control control(gate_);
     std::vector<ReceiveRing*> rings;
-    for (const hca::ReceiveQueue* queue : options.queues) {
+    for (const hca::ReceiveQueue* queue : options.rss.table) {
       const auto known = [&](const Receiver& r) { return r.queue == queue; };
       const auto at = std::find_if(receive_queues_.begin(), receive_queues_.end(), known);
       if (at == receive_queues_.end()) {
@@ -110,6 +111,14 @@ class BasicPort final : public hca::Port, private QueueHost {
     }
     rx_.steer(Steering(options, std::move(rings)));
     return {};
+  }
+
+  Result<std::unique_ptr<hca::Rule>> create_rule(const hca::RuleOptions&) override {
+    return nicmem::fail(Code::kUnsupported, "rules: not modelled yet");
+  }
+
+  Result<void> set_link(bool) override {
+    return nicmem::fail(Code::kUnsupported, "link state: not modelled yet");
   }
 
   Result<void> set_max_frame(uint32_t bytes) override {

@@ -26,9 +26,10 @@ class QueueHost {
 
 class SimCompletionQueue final : public hca::CompletionQueue {
  public:
-  SimCompletionQueue(Gate& gate, QueueHost& host, uint32_t depth, uint32_t queue_number)
-      : gate_(gate), host_(host), memory_(size_t{depth} * sizeof(hw::Cqe), kRingAlignment) {
-    ring = {reinterpret_cast<hw::Cqe*>(memory_.data()), depth};
+  SimCompletionQueue(Gate& gate, QueueHost& host, uint32_t queue_depth, uint32_t queue_number)
+      : gate_(gate), host_(host), memory_(size_t{queue_depth} * sizeof(hw::Cqe), kRingAlignment) {
+    ring = {reinterpret_cast<hw::Cqe*>(memory_.data()), queue_depth};
+    depth = queue_depth;
     consumer = record_.get();
     number = queue_number;
     device_ = std::make_unique<CompletionRing>(ring, *consumer);
@@ -89,6 +90,10 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
     device_.completions->reset();
     return {};
   }
+  Result<void> stop() override { return fail(Code::kUnsupported, "stop: not modelled yet"); }
+  Result<void> strip_vlan(bool) override {
+    return fail(Code::kUnsupported, "VLAN stripping: not modelled yet");
+  }
   ReceiveRing& device() { return device_; }
 
  private:
@@ -133,6 +138,7 @@ class SimSendQueue final : public hca::SendQueue {
     device_.record_due = false;
     return {};
   }
+  Result<void> stop() override { return fail(Code::kUnsupported, "stop: not modelled yet"); }
   SendRing& device() { return device_; }
 
  private:

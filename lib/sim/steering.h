@@ -21,14 +21,14 @@ class Steering {
   /// Takes nothing.
   Steering() = default;
 
-  /// `queues`: the device's side of `options.queues`, in the same order.
+  /// `queues`: the device's side of `options.rss.table`, in the same order.
   Steering(const hca::SteeringOptions& options, std::vector<ReceiveRing*> queues)
       : queues_(std::move(queues)),
         promiscuous_(options.promiscuous),
         all_multicast_(options.all_multicast) {
-    std::copy(options.mac.begin(), options.mac.end(), mac_.bytes);
+    if (!options.unicast.empty()) mac_ = options.unicast[0];
     if (queues_.size() < 2) return;
-    toeplitz_ = std::make_unique<Toeplitz>(options.rss_key);
+    toeplitz_ = std::make_unique<Toeplitz>(options.rss.key);
     // Cards index a table whose size is a power of two; other lists are repeated in a larger one.
     const size_t listed = queues_.size();
     if (std::has_single_bit(listed)) return;

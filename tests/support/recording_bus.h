@@ -13,6 +13,8 @@ namespace nicmem::test {
 /// requests for at most 512 bytes, 24 bytes each; answers of at most 256 bytes with 20 around each.
 class RecordingBus {
  public:
+  static constexpr bool kCanFail = false;
+
   struct Access {
     bool write;
     hw::PcieClass c;

@@ -85,7 +85,8 @@ inline hw::DataSegment end_of_list() { return segment(hw::kInvalidKey, 0, 0); }
 /// The driver's side of a completion queue.
 class Completions {
  public:
-  Completions(hca::Port& port, uint32_t depth) : cq(ok(port.create_completion_queue(depth))) {}
+  Completions(hca::Port& port, uint32_t depth)
+      : cq(ok(port.create_completion_queue({.depth = depth}))) {}
 
   /// The next entry, if the device has written it; its place is given back unless `keep`.
   std::optional<hw::Cqe> poll(bool keep = false) {
@@ -262,7 +263,7 @@ struct Rig {
     ok(port->start());
   }
   void receive_on(const std::vector<hca::ReceiveQueue*>& queues) {
-    ok(port->steer({.promiscuous = true, .queues = queues}));
+    ok(port->steer({.promiscuous = true, .rss = {.table = queues}}));
   }
   /// Until nothing moves.
   void settle() {

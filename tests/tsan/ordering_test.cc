@@ -96,7 +96,7 @@ class Pool {
 /// A receive queue whose rings have depths of their own choice. [rxq.cc has them equal]
 struct Receiver {
   Receiver(Card& card, Pool& pool, uint32_t wqes, uint32_t completions)
-      : cq(must(card.port().create_completion_queue(completions))),
+      : cq(must(card.port().create_completion_queue({.depth = completions}))),
         rq(must(card.port().create_receive_queue(card.device().domain, *cq, {.depth = wqes}))),
         mbufs(size_t{wqes} * pmd::kMaxRxSegments) {
     data.depth = wqes;
@@ -113,7 +113,7 @@ struct Receiver {
     EXPECT_TRUE(pmd::fill(data));
     hca::ReceiveQueue* queues[] = {rq.get()};
     hca::SteeringOptions steering{.promiscuous = true};
-    steering.queues = queues;
+    steering.rss.table = queues;
     must(card.port().steer(steering));
   }
   ~Receiver() {
@@ -131,7 +131,7 @@ struct Receiver {
 
 struct Sender {
   Sender(Card& card, uint32_t blocks)
-      : cq(must(card.port().create_completion_queue(blocks))),
+      : cq(must(card.port().create_completion_queue({.depth = blocks}))),
         sq(must(card.port().create_send_queue(card.device().domain, *cq, blocks))),
         sent(blocks) {
     data.depth = blocks;

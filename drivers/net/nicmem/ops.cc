@@ -45,9 +45,11 @@ Result<void> steer(Port& port) {
     queues.push_back(rx_queue(port.ethdev, i)->rq.get());
   hca::SteeringOptions options{.promiscuous = data.promiscuous != 0,
                                .all_multicast = data.all_multicast != 0};
-  std::memcpy(options.mac.data(), data.mac_addrs[0].addr_bytes, options.mac.size());
-  options.queues = queues;
-  options.rss_key = port.rss_key;
+  hw::MacAddress mac;
+  std::memcpy(mac.bytes, data.mac_addrs[0].addr_bytes, sizeof mac.bytes);
+  options.unicast = {&mac, 1};
+  options.rss.table = queues;
+  options.rss.key = port.rss_key;
   return port.hca->steer(options);
 }
 

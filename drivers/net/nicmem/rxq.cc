@@ -199,7 +199,7 @@ Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
   RxQueue& data = queue.data;
   NM_TRY_VOID(choose_segments(port, queue, max_frame_of(port.ethdev->data->mtu)));
   const uint32_t depth = ring_depth(queue);
-  NM_TRY(queue.cq, port.hca->create_completion_queue(depth));
+  NM_TRY(queue.cq, port.hca->create_completion_queue({.depth = depth}));
   NM_TRY(queue.rq,
          port.hca->create_receive_queue(port.device->domain, *queue.cq,
                                         {.depth = depth, .scatter_entries = data.num_segments}));

@@ -43,7 +43,7 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
   const uint32_t smallest = 4 * hw::send_wqe_blocks(kMaxTxSegments);
   const uint32_t depth = std::min(std::bit_ceil(std::max(wanted, smallest)),
                                   port.device->hca->capabilities().max_queue_depth);
-  NM_TRY(queue.cq, port.hca->create_completion_queue(depth));
+  NM_TRY(queue.cq, port.hca->create_completion_queue({.depth = depth}));
   NM_TRY(queue.sq, port.hca->create_send_queue(port.device->domain, *queue.cq, depth));
   queue.sent.assign(queue.sq->depth, {});
   const TxCounters counters = data.counters;

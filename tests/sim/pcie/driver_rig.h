@@ -37,7 +37,7 @@ class DriverRig {
     ok(pmd::start_tx_queue(*port_, *tx_));
     hca::ReceiveQueue* queues[] = {rx_->rq.get()};
     hca::SteeringOptions steering{.promiscuous = true};
-    steering.queues = queues;
+    steering.rss.table = queues;
     ok(port_->hca->steer(steering));
     ok(port_->hca->start());
     receive_ = pmd::rx_burst_for(rx_->data.num_segments);

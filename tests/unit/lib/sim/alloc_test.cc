@@ -21,8 +21,8 @@ TEST(SimHotPath, DoesNotAllocate) {
   Receiver in(*source, domain, 64);
   Receiver back(*loop, domain, 64);
   Sender out(*loop, domain, 64, 256);
-  ok(source->steer({.promiscuous = true, .queues = std::vector{in.rq.get(), in.rq.get()}}));
-  ok(loop->steer({.promiscuous = true, .queues = std::vector{back.rq.get()}}));
+  ok(source->steer({.promiscuous = true, .rss = {.table = std::vector{in.rq.get(), in.rq.get()}}}));
+  ok(loop->steer({.promiscuous = true, .rss = {.table = std::vector{back.rq.get()}}}));
   ok(source->start());
   ok(loop->start());
   for (int round = 0; round < 100; ++round) {

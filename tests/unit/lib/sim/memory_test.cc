@@ -143,9 +143,10 @@ TEST(SimMemory, NoKeyIsTheInvalidOne) {
 
 TEST(SimPort, RefusesWhatACardRefuses) {
   Rig<> rig;
-  const auto cq = ok(rig.port->create_completion_queue(8));
+  const auto cq = ok(rig.port->create_completion_queue({.depth = 8}));
   for (const uint32_t depth : {0u, 3u, 65536u}) {
-    EXPECT_EQ(rig.port->create_completion_queue(depth).error().code, Code::kInvalidArgument);
+    EXPECT_EQ(rig.port->create_completion_queue({.depth = depth}).error().code,
+              Code::kInvalidArgument);
     EXPECT_EQ(rig.port->create_send_queue(rig.domain, *cq, depth).error().code,
               Code::kInvalidArgument);
     EXPECT_EQ(rig.port->create_receive_queue(rig.domain, *cq, {.depth = depth}).error().code,
@@ -164,7 +165,8 @@ TEST(SimPort, RefusesWhatACardRefuses) {
   const auto other = rig.nic->open_port({}, std::make_unique<ScriptedWire>());
   EXPECT_EQ(other->create_send_queue(rig.domain, *cq, 8).error().code, Code::kInvalidArgument);
   const auto rq = ok(rig.port->create_receive_queue(rig.domain, *cq, {.depth = 8}));
-  EXPECT_EQ(other->steer({.queues = std::vector{rq.get()}}).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(other->steer({.rss = {.table = std::vector{rq.get()}}}).error().code,
+            Code::kInvalidArgument);
   EXPECT_EQ(rig.nic->open_port({}).error().code, Code::kInvalidArgument);  // no wire factory
   std::vector<std::unique_ptr<hca::SendQueue>> queues;
   for (uint32_t i = 0; i < sim::kMaxQueues; ++i) {

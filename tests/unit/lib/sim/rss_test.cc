@@ -101,7 +101,7 @@ TEST(SimRss, SpreadsFlowsByTheIndirectionListAndReportsTheHash) {
       for (int n = 0; n < 64; ++n) receivers.back()->post({host.at(0, 2048)});
       list.push_back(receivers.back()->rq.get());
     }
-    ok(rig.port->steer({.promiscuous = true, .queues = list, .rss_key = kKey}));
+    ok(rig.port->steer({.promiscuous = true, .rss = {.table = list, .key = kKey}}));
     const size_t entries = queues == 3 ? 512 : queues;
     for (const Vector4& v : kVectors4) {
       Frame frame = make_ipv4({.source = v.source, .destination = v.destination});

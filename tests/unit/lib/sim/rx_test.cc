@@ -246,7 +246,8 @@ TEST(SimRx, ARecordThatClaimsMoreThanTheRingHasStopsTheQueue) {
 TEST(SimRx, RefusesWhatThePortDoesNotTake) {
   SplitRig rig;
   ok(rig.port->set_max_frame(1000));
-  ok(rig.port->steer({.mac = {2, 0, 0, 0, 0, 1}, .queues = std::vector{rig.receiver.rq.get()}}));
+  const hw::MacAddress own{{2, 0, 0, 0, 0, 1}};
+  ok(rig.port->steer({.unicast = {&own, 1}, .rss = {.table = std::vector{rig.receiver.rq.get()}}}));
   const auto to = [](size_t size, std::initializer_list<int> mac) {
     Bytes frame = pattern(size);
     std::ranges::transform(mac, frame.begin(), [](int b) { return static_cast<std::byte>(b); });

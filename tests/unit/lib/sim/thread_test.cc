@@ -46,7 +46,7 @@ TEST(SimThreads, ADriverForwardsWhileTheModelRunsBesideIt) {
   Buffer card = Buffer::on_card(*nic, domain, kSlots * 2048);
   Receiver in(*port, domain, kSlots);
   Sender out(*port, domain, kSlots * 4);
-  ok(port->steer({.promiscuous = true, .queues = std::vector{in.rq.get()}}));
+  ok(port->steer({.promiscuous = true, .rss = {.table = std::vector{in.rq.get()}}}));
   ok(port->start());
   const auto post = [&](size_t slot) {
     in.post({host.at(slot * 64, 64), card.at(slot * 2048, 2048)});
@@ -86,7 +86,7 @@ TEST(SimThreads, ControlCallsGetInWhileTheModelSpins) {
     Buffer card = Buffer::on_card(*nic, domain, 4096);
     Receiver in(*port, domain, 8);
     Sender out(*port, domain, 8);
-    ok(port->steer({.promiscuous = true, .queues = std::vector{in.rq.get()}}));
+    ok(port->steer({.promiscuous = true, .rss = {.table = std::vector{in.rq.get()}}}));
     in.post({card.at(0, 2048)});
     out.send(pattern(100, static_cast<uint32_t>(i)), {});
     while (!in.completions.poll()) std::this_thread::yield();

@@ -120,7 +120,7 @@ TEST(SimGenerator, WhatIsForwardedComesBackWhole) {
                             : Buffer::in_host(*nic, domain, 16 * 2048);
     Receiver in(*port, domain, 16);
     Sender out(*port, domain, 16);
-    ok(port->steer({.promiscuous = true, .queues = std::vector{in.rq.get()}}));
+    ok(port->steer({.promiscuous = true, .rss = {.table = std::vector{in.rq.get()}}}));
     ok(port->start());
     forward(*nic, in, out, buffer, 16, 5000);
     EXPECT_EQ(generator.sent(), generator.received());
@@ -177,7 +177,7 @@ void exchange(sim::Nic& nic, hca::Port& port, hca::Domain domain, uint32_t count
   Buffer buffer = Buffer::in_host(nic, domain, 2 * kSlots * 2048);
   Receiver in(port, domain, kSlots);
   Sender out(port, domain, kSlots);
-  ok(port.steer({.promiscuous = true, .queues = std::vector{in.rq.get()}}));
+  ok(port.steer({.promiscuous = true, .rss = {.table = std::vector{in.rq.get()}}}));
   const auto slot_of = [](uint32_t i) { return size_t{i % kSlots} * 2048; };
   for (uint32_t i = 0; i < kSlots; ++i) in.post({buffer.at(slot_of(i), 2048)});
   uint32_t sent = 0, sure = 0, got = 0;
