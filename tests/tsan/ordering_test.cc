@@ -133,7 +133,8 @@ struct Sender {
   Sender(Card& card, uint32_t blocks)
       : cq(must(card.port().create_completion_queue({.depth = blocks}))),
         sq(must(card.port().create_send_queue(card.device().domain, *cq, blocks))),
-        sent(blocks) {
+        sent(blocks),
+        signals(blocks) {
     data.depth = blocks;
     data.signal_packets = 2;
     data.inline_bytes = 18;
@@ -142,6 +143,9 @@ struct Sender {
     data.sq_producer = sq->producer;
     data.doorbell = sq->doorbell;
     data.sent = sent.data();
+    data.signals = signals.data();
+    data.number_field = hw::ControlSegment::QueueNumber::set(0, sq->number);
+    data.plain_blocks = hw::send_wqe_blocks(hw::send_wqe_segments(18, 2));
     data.cqes = cq->ring.data();
     data.cq_depth = blocks;
     data.cq_consumer = cq->consumer;
@@ -155,7 +159,8 @@ struct Sender {
 
   std::unique_ptr<hca::CompletionQueue> cq;
   std::unique_ptr<hca::SendQueue> sq;
-  std::vector<pmd::SentPacket> sent;
+  std::vector<rte_mbuf*> sent;
+  std::vector<pmd::Signal> signals;
   pmd::TxQueue data;
 };
 

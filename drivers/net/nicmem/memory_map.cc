@@ -30,7 +30,13 @@ int match_chunk(const rte_memseg_list*, const rte_memseg* segment, size_t length
 void MemoryMap::add_device_memory(std::span<std::byte> window, uint32_t key) {
   const auto start = reinterpret_cast<uintptr_t>(window.data());
   const std::lock_guard lock(mutex_);
-  ranges_.push_back({start, start + window.size(), start, be32(key), true});
+  ranges_.push_back({start, window.size(), start, be32(key), true});
+}
+
+KeyRange MemoryMap::device_memory() const {
+  for (const KeyRange& range : ranges_)
+    if (range.on_card) return range;
+  return {};
 }
 
 bool MemoryMap::find(const void* pointer, KeyRange& out) {
@@ -51,7 +57,7 @@ bool MemoryMap::register_around(const void* pointer, KeyRange& out) {
       hca_.register_host_memory(domain_, chunk.start, chunk.length, hca::Access::kReadWrite);
   if (!region) return false;
   const auto start = reinterpret_cast<uintptr_t>(chunk.start);
-  out = {start, start + chunk.length, (*region)->base, be32((*region)->key), false};
+  out = {start, chunk.length, (*region)->base, be32((*region)->key), false};
   ranges_.push_back(out);
   regions_.push_back(std::move(*region));
   return true;

@@ -17,14 +17,13 @@ namespace nicmem::pmd {
 
 /// One registered range of CPU addresses.
 struct KeyRange {
-  uintptr_t start = 0, end = 0;
+  uintptr_t start = 0, size = 0;
   uintptr_t base = 0;  // CPU address minus base = WQE address
   be32 key;
   bool on_card = false;
 
   bool contains(const void* pointer) const {
-    const auto address = reinterpret_cast<uintptr_t>(pointer);
-    return address >= start && address < end;
+    return reinterpret_cast<uintptr_t>(pointer) - start < size;  // unsigned: one comparison
   }
   hw::DataSegment segment(const void* pointer, uint32_t bytes) const {
     return {be32(bytes), key, be64(reinterpret_cast<uintptr_t>(pointer) - base)};
@@ -42,6 +41,9 @@ class MemoryMap {
   /// The range that holds `pointer`, registering DPDK's memory around it on first sight. Null: the
   /// address is neither this device's memory nor memory that DPDK knows.
   bool find(const void* pointer, KeyRange& out);
+
+  /// This device's memory; empty when it has none.
+  KeyRange device_memory() const;
 
  private:
   bool register_around(const void* pointer, KeyRange& out);

@@ -107,6 +107,7 @@ int start(rte_eth_dev* dev) {
   }
   dev->rx_pkt_burst = choose_rx_burst(dev);
   dev->tx_pkt_burst = tx_burst;
+  dev->tx_pkt_prepare = tx_prepare;
   dev->data->scattered_rx =
       std::any_of(dev->data->rx_queues, dev->data->rx_queues + dev->data->nb_rx_queues,
                   [](void* q) { return static_cast<RxQueueConfig*>(q)->data.num_segments > 1; });
@@ -214,7 +215,7 @@ void txq_info(rte_eth_dev* dev, uint16_t index, rte_eth_txq_info* out) {
 }
 
 int tx_done_cleanup(void* queue, uint32_t limit) {
-  return static_cast<int>(reclaim(static_cast<TxQueueConfig*>(queue)->data, limit));
+  return static_cast<int>(reclaim_idle(static_cast<TxQueueConfig*>(queue)->data, limit));
 }
 
 eth_dev_ops make_ops() {

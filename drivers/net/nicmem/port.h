@@ -40,7 +40,8 @@ struct RxQueueConfig {
 struct TxQueueConfig {
   TxQueue data;
   uint32_t descriptors = 0;  // packets
-  std::vector<SentPacket> sent;
+  std::vector<rte_mbuf*> sent;
+  std::vector<Signal> signals;
   std::unique_ptr<hca::CompletionQueue> cq;
   std::unique_ptr<hca::SendQueue> sq;
 

@@ -1,237 +1,261 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receive: poll a completion, find its buffers, replace them, hand the frame over; one doorbell a
-// burst. Replacement comes before hand-over: with a pool dry the frame is dropped and counted, and
-// its buffers are posted again.
+// Receive, the way that frames go as a rule: a run of good completions, buffers replaced in bulk,
+// one doorbell a burst. Replacement comes before hand-over: with a pool dry nothing has happened
+// yet, and rx_general.cc takes the frames one by one.
 #include "rx.h"
 
 #include <algorithm>
 
+#include "bulk.h"
+#include "rx_describe.h"
+
 namespace nicmem::pmd {
 namespace {
 
-/// A buffer that is to take a WQE's entry, and that entry.
-struct Replacement {
-  rte_mbuf* mbuf;
-  hw::DataSegment entry;
+constexpr uint32_t kRun = 64;  // completions taken at once
+
+/// What op_own is in a good completion on this lap of the ring.
+uint8_t good_on_this_lap(const RxQueue& q) {
+  const auto lap = static_cast<uint8_t>((q.head & q.cq_depth) != 0);
+  return hw::Cqe::Opcode::set(lap, static_cast<uint8_t>(hw::CqeOpcode::kResponderSend));
+}
+
+/// Of the next `most` completions, how many are good frames without one in between that is not.
+uint32_t count_good(const hw::Cqe* cqes, uint32_t most, uint8_t good) {
+#pragma GCC unroll 4
+  for (uint32_t count = 0; count < most; ++count)
+    if (hw::load_op_own(cqes[count]) != good) return count;
+  return most;
+}
+
+/// Fresh payload buffers for a run.
+struct Payloads {
+  rte_mbuf* mbufs[kRun];
+  uint32_t on_card = 0;  // the first ones; the rest are of the spill pool
 };
-using Replacements = std::array<Replacement, kMaxRxSegments>;
 
-/// The next completion, or null while the device owns its slot.
-const hw::Cqe* poll(const RxQueue& q) {
-  const hw::Cqe& cqe = q.cqes[q.head & (q.cq_depth - 1)];
-  return hw::software_owns(hw::load_op_own(cqe), q.head, q.cq_depth) ? &cqe : nullptr;
-}
-
-/// How many segments a frame of `bytes` fills.
-template <uint32_t kSegments>
-uint32_t segments_used(const RxQueue& q, uint32_t bytes) {
-  if constexpr (kSegments == 1) return 1;
-  if constexpr (kSegments == 2) return bytes > q.segments[0].length ? 2 : 1;
-  uint32_t used = 1;
-  for (uint32_t room = q.segments[0].length; bytes > room && used < q.num_segments; ++used)
-    room += q.segments[used].length;
-  return used;
-}
-
-/// A buffer for segment `k`: nicmem first, host memory when it has none. [DESIGN.md 5, spill=sw]
-rte_mbuf* take_buffer(const RxSegment& segment) {
-  void* buffer = nullptr;
-  if (rte_mempool_get(segment.pool, &buffer) == 0) return static_cast<rte_mbuf*>(buffer);
-  if (segment.spill != nullptr && rte_mempool_get(segment.spill, &buffer) == 0)
-    return static_cast<rte_mbuf*>(buffer);
-  return nullptr;
-}
-
-/// Points the entry at the buffer. False: its memory cannot be registered.
-bool aim(RxQueue& q, const RxSegment& segment, Replacement& out) {
-  const void* const data = static_cast<char*>(out.mbuf->buf_addr) + segment.headroom;
-  const KeyRange* const range = q.keys.find(data);
-  if (range == nullptr) [[unlikely]]
-    return false;
-  out.entry = range->segment(data, segment.length);
-  return true;
-}
-
-bool take(RxQueue& q, const RxSegment& segment, Replacement& out) {
-  out.mbuf = take_buffer(segment);
-  if (out.mbuf == nullptr) return false;
-  if (aim(q, segment, out)) [[likely]]
+/// nicmem first, host memory for the rest. [DESIGN.md 5, spill=sw]
+bool take_payloads(const RxQueue& q, Payloads& fresh, uint32_t count) {
+  rte_mempool* const pool = q.windows[1].pool;
+  fresh.on_card = count;
+  if (q.spill_window.pool == nullptr) return get_bulk(pool, fresh.mbufs, count);
+  const uint32_t first = fresh.on_card = get_up_to(pool, fresh.mbufs, count);
+  if (first == count || get_bulk(q.spill_window.pool, fresh.mbufs + first, count - first))
     return true;
-  rte_mbuf_raw_free(out.mbuf);
+  put_bulk(pool, fresh.mbufs, first);
   return false;
 }
 
-/// All `count` replacements or none.
-bool take_all(RxQueue& q, uint32_t count, Replacements& fresh) {
-  for (uint32_t k = 0; k < count; ++k) {
-    if (take(q, q.segments[k], fresh[k])) continue;
-    while (k-- > 0) rte_mbuf_raw_free(fresh[k].mbuf);
-    return false;
+/// Two addresses, as one register holds them.
+using AddressPair = uint64_t __attribute__((vector_size(16)));
+
+/// Both in wire order.
+AddressPair to_wire(AddressPair host) {
+  using Octets = uint8_t __attribute__((vector_size(16)));
+  constexpr Octets kSwapped = {7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8};
+  return reinterpret_cast<AddressPair>(__builtin_shuffle(reinterpret_cast<Octets>(host), kSwapped));
+}
+
+/// Points one entry of each WQE of a run at its buffer, all of the pool that it pointed into
+/// before: length and key stand.
+template <uint32_t kStride>
+void aim(std::byte* entry, const PoolWindow& window, const RxSegment& segment,
+         rte_mbuf* const* buffers, uint32_t count) {
+  const uintptr_t offset = segment.headroom - window.range.base;
+  const AddressPair offsets = {offset, offset};
+  const auto address = [buffers](size_t i) {
+    return reinterpret_cast<uintptr_t>(buffers[i]->buf_addr);
+  };
+  const auto store = [entry](size_t i, uint64_t wire) {
+    std::memcpy(entry + i * kStride + offsetof(hw::DataSegment, address), &wire, sizeof wire);
+  };
+  size_t i = 0;
+#pragma GCC unroll 2
+  for (; i + 2 <= count; i += 2) {
+    const AddressPair pair = to_wire(AddressPair{address(i), address(i + 1)} + offsets);
+    store(i, pair[0]);
+    store(i + 1, pair[1]);
   }
+  if (i < count) store(i, to_wire(AddressPair{address(i), 0} + offsets)[0]);
+}
+
+/// The same, with buffers of two pools.
+void aim_mixed(const RxQueue& q, std::byte* entry, rte_mbuf* const* buffers, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i, entry += q.stride_bytes) {
+    const bool spilled = buffers[i]->pool == q.spill_window.pool;
+    const KeyRange& range = (spilled ? q.spill_window : q.windows[1]).range;
+    const char* const data = static_cast<char*>(buffers[i]->buf_addr) + q.segments[1].headroom;
+    *reinterpret_cast<hw::DataSegment*>(entry) = range.segment(data, q.segments[1].length);
+  }
+}
+
+/// Hands the first buffers of `count` frames over and puts fresh ones in their place. False: the
+/// pool is dry and nothing has changed.
+bool exchange_first(const RxQueue& q, rte_mbuf** posted, rte_mbuf** out, uint32_t count) {
+  std::copy_n(posted, count, out);
+  if (get_bulk(q.windows[0].pool, posted, count)) [[likely]]
+    return true;
+  std::copy_n(out, count, posted);
+  return false;
+}
+
+/// Where a run starts in each ring; it does not wrap.
+struct Run {
+  Run(RxQueue& q, uint32_t length)
+      : count(length),
+        cqes(q.cqes + (q.head & (q.cq_depth - 1))),
+        entries(reinterpret_cast<std::byte*>(q.entries(q.head))),
+        first(q.buffers(0) + (q.head & (q.depth - 1))) {}
+
+  uint32_t count;
+  const hw::Cqe* cqes;
+  std::byte* entries;
+  rte_mbuf** first;
+};
+
+/// Takes good completions of a queue with one buffer a frame. False: a pool is dry.
+bool take_whole(RxQueue& q, const Run& run, rte_mbuf** out) {
+  const RxSegment segment = q.segments[0];
+  if (!exchange_first(q, run.first, out, run.count)) return false;
+  aim<hw::receive_wqe_stride(1)>(run.entries, q.windows[0], segment, run.first, run.count);
+  const uint64_t flags = q.windows[0].flags;
+  const uint64_t rearm = rearm_data(segment.headroom, 1, q.port_id);
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < run.count; ++i) {
+    const uint32_t bytes = run.cqes[i].byte_count.get();
+    total += bytes;
+    set_segment(*out[i], rearm, bytes);
+    describe(run.cqes[i], *out[i], flags, bytes);
+  }
+  q.counters.bytes += total;
   return true;
 }
 
-/// Points entries 0..count-1 of a WQE at `fresh`; the other entries keep their buffers.
-void post(RxQueue& q, uint32_t index, const Replacements& fresh, uint32_t count) {
-  auto* const entries =
-      reinterpret_cast<hw::DataSegment*>(q.wqes + size_t{index & (q.depth - 1)} * q.stride_bytes);
-  rte_mbuf** const slot = q.slot(index).data();
-  for (uint32_t k = 0; k < count; ++k) {
-    entries[k] = fresh[k].entry;
-    slot[k] = fresh[k].mbuf;
+/// Counts where the payloads of a run lay, before they are handed over.
+void count_payloads(RxQueue& q, const Run& run) {
+  rte_mbuf* const* const payloads = run.first + q.depth;
+  for (uint32_t i = 0; i < run.count; ++i) {
+    const uint32_t bytes = run.cqes[i].byte_count.get();
+    if (bytes <= q.segments[0].length) continue;
+    const bool spilled = payloads[i]->pool == q.spill_window.pool;
+    const bool on_card = !spilled && q.windows[1].range.on_card;
+    (on_card ? q.counters.payload_bytes_nic : q.counters.payload_bytes_host) +=
+        bytes - q.segments[0].length;
+    q.spilled -= spilled;
   }
 }
 
-uint32_t packet_type(uint16_t header_type) {
-  using H = hw::HeaderType;
-  const uint16_t l3 = H::L3::get(header_type), l4 = H::L4::get(header_type);
-  if (l3 == H::kL3None) return RTE_PTYPE_L2_ETHER;
-  const bool extended = H::IpExtension::get(header_type) != 0;
-  uint32_t type = RTE_PTYPE_L2_ETHER;
-  if (l3 == H::kL3Ipv4) type |= extended ? RTE_PTYPE_L3_IPV4_EXT : RTE_PTYPE_L3_IPV4;
-  if (l3 == H::kL3Ipv6) type |= extended ? RTE_PTYPE_L3_IPV6_EXT : RTE_PTYPE_L3_IPV6;
-  if (H::Fragment::get(header_type) != 0) return type | RTE_PTYPE_L4_FRAG;
-  if (l4 == H::kL4Udp) return type | RTE_PTYPE_L4_UDP;
-  if (l4 != H::kL4None) return type | RTE_PTYPE_L4_TCP;
-  return type;
-}
+/// What a run comes to.
+struct Total {
+  uint64_t bytes = 0;        // of all frames
+  uint64_t short_bytes = 0;  // of those that end in their header buffer
+  uint32_t payloads = 0;     // frames that do not
+};
 
-uint64_t checksum_flags(uint16_t header_type) {
-  using H = hw::HeaderType;
-  uint64_t flags = 0;
-  if (H::L3::get(header_type) == H::kL3Ipv4)
-    flags |=
-        H::L3Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
-  if (H::L4::get(header_type) != H::kL4None && H::Fragment::get(header_type) == 0)
-    flags |=
-        H::L4Ok::get(header_type) != 0 ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD;
-  return flags;
-}
-
-/// What the completion says about the frame goes into its first mbuf.
-void describe(const RxQueue& q, const hw::Cqe& cqe, rte_mbuf& first) {
-  const uint16_t header_type = cqe.header_type.get();
-  uint64_t flags = first.ol_flags & RTE_MBUF_F_EXTERNAL;  // says where the pool's buffers lie
-  if (q.checksum_flags) flags |= checksum_flags(header_type);
-  if (q.hash && cqe.rx_hash_type != 0) {
-    first.hash.rss = cqe.rx_hash_result.get();
-    flags |= RTE_MBUF_F_RX_RSS_HASH;
-  }
-  first.ol_flags = flags;
-  first.packet_type = packet_type(header_type);
-  first.port = q.port_id;
-  first.vlan_tci = 0;
-}
-
-/// Chains the segments that the frame fills and counts where its payload lies.
-void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes) {
-  rte_mbuf& first = *segment[0];
-  first.pkt_len = bytes;
-  first.nb_segs = static_cast<uint16_t>(count);
-  for (uint32_t k = 0; k < count; ++k) {
-    const uint32_t here = std::min<uint32_t>(bytes, q.segments[k].length);
-    segment[k]->data_off = q.segments[k].headroom;
-    segment[k]->data_len = static_cast<uint16_t>(here);
-    segment[k]->next = k + 1 < count ? segment[k + 1] : nullptr;
-    bytes -= here;
-    if (k == 0) continue;
-    const bool spilled = segment[k]->pool != q.segments[k].pool || q.segments[k].spill == nullptr;
-    (spilled ? q.counters.payload_bytes_host : q.counters.payload_bytes_nic) += here;
-  }
-}
-
-/// Lets the device reuse the completions, then the WQEs, that this burst has consumed.
-void ring(RxQueue& q) {
-  q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.head & 0xffffff);
-  q.rq_producer->publish<NM_RQ_RECORD_RELEASE>((q.head + q.depth) & 0xffff);
-}
-
-/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue.
-bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
-  const auto& error = reinterpret_cast<const hw::ErrorCqe&>(cqe);
-  const auto syndrome = static_cast<hw::Syndrome>(error.syndrome);
-  ++q.counters.errors;
-  if (syndrome == hw::Syndrome::kFlushed) ++q.counters.flushed;
-  return syndrome != hw::Syndrome::kLocalLength;
-}
-
-/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
-/// with one may be in its bytes. [as DPDK's mlx5_rx_err_handle]
-void recover(RxQueue& q) {
-  if (q.queue == nullptr || !q.queue->reset()) return;
-  for (uint32_t index = 0; index < q.depth; ++index) {
-    Replacements same;
-    bool known = true;
-    for (uint32_t k = 0; k < q.num_segments; ++k) {
-      same[k].mbuf = q.slot(index)[k];
-      known = aim(q, q.segments[k], same[k]) && known;
+/// Describes each frame, chains its payload and puts one of `fresh` in its place. A frame that ends
+/// in its header buffer keeps its payload buffer posted.
+Total chain_payloads(const RxQueue& q, const Run& run, rte_mbuf* const* out,
+                     rte_mbuf* const* fresh) {
+  const uint32_t header_bytes = q.segments[0].length;
+  const uint64_t flags = q.windows[0].flags;
+  const uint64_t alone = rearm_data(q.segments[0].headroom, 1, q.port_id);
+  const uint64_t chained = rearm_data(q.segments[0].headroom, 2, q.port_id);
+  const uint64_t second = rearm_data(q.segments[1].headroom, 1, q.port_id);
+  rte_mbuf** const payloads = run.first + q.depth;
+  rte_mbuf* const* next_fresh = fresh;
+  const hw::Cqe* cqe = run.cqes;
+  Total total;
+  for (size_t i = 0, count = run.count; i != count; ++i, ++cqe) {
+    rte_mbuf& header = *out[i];
+    const uint32_t bytes = cqe->byte_count.get();
+    total.bytes += bytes;
+    describe(*cqe, header, flags, bytes);
+    if (bytes <= header_bytes) {
+      set_segment(header, alone, bytes);
+      total.short_bytes += bytes;
+      continue;
     }
-    if (known) post(q, index, same, q.num_segments);
+    rte_mbuf& payload = *payloads[i];
+    payloads[i] = *next_fresh++;
+    set_segment(header, chained, header_bytes);
+    set_segment(payload, second, bytes - header_bytes);
+    header.next = &payload;
   }
-  q.head = 0;
-  ring(q);
+  total.payloads = static_cast<uint32_t>(next_fresh - fresh);
+  return total;
+}
+
+/// Takes good completions of a queue that parts header and payload. False: a pool is dry.
+bool take_split(RxQueue& q, const Run& run, rte_mbuf** out) {
+  Payloads fresh;
+  if (!take_payloads(q, fresh, run.count)) return false;
+  if (!exchange_first(q, run.first, out, run.count)) {
+    for (uint32_t i = 0; i < run.count; ++i) rte_mbuf_raw_free(fresh.mbufs[i]);
+    return false;
+  }
+  constexpr uint32_t kStride = hw::receive_wqe_stride(2);
+  aim<kStride>(run.entries, q.windows[0], q.segments[0], run.first, run.count);
+  const bool all_on_card = q.spilled == 0 && q.windows[1].range.on_card;
+  if (!all_on_card) count_payloads(q, run);
+  const Total total = chain_payloads(q, run, out, fresh.mbufs);
+  q.counters.bytes += total.bytes;
+  if (all_on_card)
+    q.counters.payload_bytes_nic +=
+        total.bytes - total.short_bytes - uint64_t{total.payloads} * q.segments[0].length;
+
+  if (total.payloads > fresh.on_card) {
+    q.spilled += total.payloads - fresh.on_card;
+    q.mixed = true;
+  }
+  for (uint32_t i = total.payloads; i < run.count; ++i) rte_mbuf_raw_free(fresh.mbufs[i]);
+  std::byte* const entries = run.entries + sizeof(hw::DataSegment);
+  if (!q.mixed) [[likely]]
+    aim<kStride>(entries, q.windows[1], q.segments[1], run.first + q.depth, run.count);
+  else
+    aim_mixed(q, entries, run.first + q.depth, run.count);
+  return true;
+}
+
+/// Takes a run of good completions, `most` at most; 0: rx_general.cc has to look.
+template <uint32_t kSegments>
+uint32_t take_run(RxQueue& q, rte_mbuf** out, uint32_t most) {
+  const uint32_t to_end =
+      std::min(q.depth - (q.head & (q.depth - 1)), q.cq_depth - (q.head & (q.cq_depth - 1)));
+  const uint32_t count = count_good(q.cqes + (q.head & (q.cq_depth - 1)),
+                                    std::min({most, to_end, kRun}), good_on_this_lap(q));
+  if (count == 0) return 0;
+  const Run run(q, count);
+  if (!(kSegments == 1 ? take_whole(q, run, out) : take_split(q, run, out))) return 0;
+  if (q.extras)
+    for (uint32_t i = 0; i < count; ++i)
+      out[i]->ol_flags |= describe_extras(q, run.cqes[i], *out[i]);
+  q.head += count;
+  return count;
 }
 
 template <uint32_t kSegments>
 uint16_t rx_burst(void* queue, rte_mbuf** out, uint16_t max) {
   auto& q = *static_cast<RxQueue*>(queue);
-  uint16_t received = 0;
   const uint32_t start = q.head;
-  for (uint16_t budget = max; budget > 0; --budget) {
-    const hw::Cqe* const cqe = poll(q);
-    if (cqe == nullptr) break;
-    const uint32_t index = q.head++;
-
-    if (hw::is_error(cqe->op_own)) [[unlikely]] {
-      if (!stopped_by_error(q, *cqe)) continue;
-      recover(q);
-      break;
+  uint32_t received = 0;
+  while (received < max) {
+    uint32_t run = 0;
+    if constexpr (kSegments != 0)
+      if (q.lean) [[likely]]
+        run = take_run<kSegments>(q, out + received, max - received);
+    if (run == 0) {
+      const RxOutcome outcome = receive_one(q, out[received]);
+      if (outcome == RxOutcome::kNone || outcome == RxOutcome::kRestart) break;
+      run = outcome == RxOutcome::kFrame ? 1 : 0;
     }
-    const uint32_t bytes = cqe->byte_count.get();
-    const uint32_t used = segments_used<kSegments>(q, bytes);
-    Replacements fresh;
-    if (!take_all(q, used, fresh)) {
-      ++q.counters.no_mbuf;
-      continue;
-    }
-
-    rte_mbuf* const* const filled = q.slot(index).data();
-    out[received] = filled[0];
-    describe(q, *cqe, *filled[0]);
-    chain(q, filled, used, bytes);
-    post(q, index, fresh, used);
-    q.counters.bytes += bytes;
-    ++received;
+    received += run;
   }
   q.counters.packets += received;
   if (q.head != start) ring(q);
-  return received;
+  return static_cast<uint16_t>(received);
 }
 
 }  // namespace
-
-bool fill(RxQueue& q) {
-  for (uint32_t index = 0; index < q.depth; ++index) {
-    Replacements fresh;
-    if (!take_all(q, q.num_segments, fresh)) return false;
-    post(q, index, fresh, q.num_segments);
-  }
-  q.head = 0;
-  ring(q);
-  return true;
-}
-
-void drain(RxQueue& q) {
-  for (const hw::Cqe* cqe = poll(q); cqe != nullptr; cqe = poll(q)) {
-    if (!hw::is_error(cqe->op_own)) ++q.counters.stopped;
-    ++q.head;
-  }
-  for (uint32_t index = 0; index < q.depth; ++index)
-    for (rte_mbuf*& mbuf : q.slot(index)) {
-      if (mbuf != nullptr) rte_mbuf_raw_free(mbuf);
-      mbuf = nullptr;
-    }
-}
 
 eth_rx_burst_t rx_burst_for(uint32_t num_segments) {
   if (num_segments == 1) return rx_burst<1>;

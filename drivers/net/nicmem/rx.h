@@ -3,8 +3,12 @@
 //
 // Ring shape: `depth` WQEs (a power of two), each a list of up to eight scatter entries, entry k
 // pointing at a buffer of segments[k]. Every WQE is posted at all times but between a completion
-// and its repost: the ring never shrinks. mbufs[slot * kMaxRxSegments + k] owns the buffer that
-// entry k of WQE `slot` points at.
+// and its repost: the ring never shrinks. buffers(k)[slot] owns the buffer that entry k of WQE
+// `slot` points at.
+//
+// Two ways through the ring. rx.cc takes runs of good completions of one or two segments, with
+// buffers got in bulk; rx_general.cc takes one completion at a time and can do everything: more
+// segments, pools that are dry or scattered over memory, errors.
 #pragma once
 
 #include <array>
@@ -20,6 +24,8 @@
 namespace nicmem::pmd {
 
 inline constexpr uint32_t kMaxRxSegments = 8;
+/// The flow tag of a rule that flags frames without giving them a number. [DPDK's mlx5: mark + 1]
+inline constexpr uint32_t kFlowTagFlagOnly = hca::kMaxFlowTag;
 
 /// One scatter entry, the same in every WQE of a queue.
 struct RxSegment {
@@ -27,6 +33,13 @@ struct RxSegment {
   rte_mempool* spill = nullptr;  // taken from when `pool` is dry; may be null
   uint16_t length = 0;           // bytes of a frame that it takes
   uint16_t headroom = 0;         // mbuf data_off
+};
+
+/// Where all buffers of a pool lie, when that is one registered range: then no buffer is looked up.
+struct PoolWindow {
+  rte_mempool* pool = nullptr;  // null: there is none, or it is not in one range
+  KeyRange range;
+  uint64_t flags = 0;  // of its mbufs: RTE_MBUF_F_EXTERNAL, or none
 };
 
 struct RxCounters {
@@ -48,22 +61,30 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   uint32_t cq_depth = 0;  // completions, at least `depth`
   uint16_t port_id = 0;
   uint8_t num_segments = 0;
-  bool checksum_flags = false;  // report what the device verified
+  bool lean = false;  // rx.cc may take the ring: see find_windows()
   const hw::Cqe* cqes = nullptr;
   std::byte* wqes = nullptr;
-  uint32_t stride_bytes = 0;  // between WQEs
-  bool hash = false;          // report the RSS hash
+  uint32_t stride_bytes = 0;    // between WQEs
+  bool checksum_flags = false;  // report what the device verified
+  bool hash = false;            // report the RSS hash
+  bool extras = false;          // describe_extras() has something to look for
   rte_mbuf** mbufs = nullptr;
   hw::DoorbellRecord* cq_consumer = nullptr;
   hw::DoorbellRecord* rq_producer = nullptr;
 
   std::array<RxSegment, kMaxRxSegments> segments{};
+  std::array<PoolWindow, 2> windows;  // of segments[0] and [1]
+  PoolWindow spill_window;            // of segments[1].spill
+  uint32_t spilled = 0;               // posted buffers of segments[1].spill
+  bool mixed = false;                 // some have been since the ring was filled
   KeyCache keys;
   RxCounters counters;
   hca::ReceiveQueue* queue = nullptr;  // for recovery only
 
-  std::span<rte_mbuf*> slot(uint32_t index) {
-    return {mbufs + (index & (depth - 1)) * kMaxRxSegments, num_segments};
+  /// The ring of buffers that entry `segment` of the WQEs points at.
+  rte_mbuf** buffers(uint32_t segment) { return mbufs + size_t{segment} * depth; }
+  hw::DataSegment* entries(uint32_t index) {
+    return reinterpret_cast<hw::DataSegment*>(wqes + size_t{index & (depth - 1)} * stride_bytes);
   }
 };
 
@@ -74,6 +95,23 @@ bool fill(RxQueue& queue);
 /// Frees every posted buffer, and counts the frames in them that no one has polled. The queue must
 /// not run any more; its rings are still there.
 void drain(RxQueue& queue);
+
+/// What became of the next completion.
+enum class RxOutcome : uint8_t {
+  kNone,      // there was none
+  kFrame,     // a frame for the program
+  kConsumed,  // dropped or failed, and counted
+  kRestart,   // the queue was in error and has been started anew: nothing is complete
+};
+
+/// Takes one completion of any kind. rx_general.cc
+RxOutcome receive_one(RxQueue& queue, rte_mbuf*& out);
+
+/// Lets the device reuse the completions, then the WQEs, that have been consumed.
+inline void ring(RxQueue& queue) {
+  queue.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(queue.head & 0xffffff);
+  queue.rq_producer->publish<NM_RQ_RECORD_RELEASE>((queue.head + queue.depth) & 0xffff);
+}
 
 /// ethdev's receive function for a queue with that many segments a WQE.
 eth_rx_burst_t rx_burst_for(uint32_t num_segments);

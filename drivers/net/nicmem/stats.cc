@@ -36,7 +36,8 @@ TxCounters sum_tx(const rte_eth_dev* dev) {
 }
 
 uint64_t tx_dropped(const TxCounters& c) {
-  return c.foreign_memory + c.unknown_memory + c.too_many_segments + c.empty + c.bad_length;
+  return c.foreign_memory + c.unknown_memory + c.too_many_segments + c.empty + c.bad_length +
+         c.bad_offload;
 }
 
 /// Buffers of `pool` that posted WQEs point at. Exact when nothing moves.
@@ -89,6 +90,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("tx_too_many_segments", tx.too_many_segments);
   emit("tx_empty", tx.empty);
   emit("tx_bad_length", tx.bad_length);
+  emit("tx_bad_offload", tx.bad_offload);
   emit("tx_stopped", tx.stopped);
   emit("wire_generated", now.generated - base.generated);
   emit("wire_held", now.wire_held);
@@ -179,6 +181,7 @@ void add(TxCounters& sum, const TxCounters& more) {
   sum.too_many_segments += more.too_many_segments;
   sum.empty += more.empty;
   sum.bad_length += more.bad_length;
+  sum.bad_offload += more.bad_offload;
   sum.doorbells += more.doorbells;
 }
 

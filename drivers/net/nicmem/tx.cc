@@ -1,225 +1,228 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transmit: free what is done, write one WQE a packet, ring once a burst.
+// Transmit, the way that packets go as a rule: a header, inlined or pointed at, and at most one
+// payload; no offload. Completions are asked for, and the bell is rung, once a run.
 #include "tx.h"
 
 #include <algorithm>
 #include <cstring>
 
+#include "devargs.h"
 #include "hw/ether.h"
+#include "tx_wqe.h"
 
 namespace nicmem::pmd {
 namespace {
 
-/// A WQE under construction. Nothing is posted until commit(); abandoning one costs nothing.
-class WqeWriter {
- public:
-  explicit WqeWriter(TxQueue& q) : q_(q), next_(2) {}
+constexpr uint64_t kNotPlain = kTxOffloadFlags | RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 
-  /// Copies the packet's first bytes behind the eth segment.
-  void inline_header(const char* header, uint32_t bytes) {
-    auto& eth = view<hw::EthSegment>(1);
-    std::memcpy(eth.inline_start, header, hw::kInlineStartBytes);
-    header += hw::kInlineStartBytes;
-    inline_bytes_ = bytes;
-    for (uint32_t left = bytes - hw::kInlineStartBytes; left > 0;) {
-      const uint32_t here = std::min(left, hw::kWqeSegmentBytes);
-      std::memcpy(at(next_++), header, here);
-      header += here;
-      left -= here;
-    }
+/// A packet without offloads that starts in its own mbuf's buffer, which is host memory.
+bool is_plain(const rte_mbuf& packet) {
+  constexpr uint32_t kLowest = 48;  // of these flags: a shorter constant
+  static_assert((kNotPlain >> kLowest) << kLowest == kNotPlain);
+  return (static_cast<uint16_t>(packet.ol_flags >> kLowest) & (kNotPlain >> kLowest)) == 0;
+}
+
+[[gnu::noinline]] bool look_up(TxQueue& q, KeyRange& guess, const void* data) {
+  const KeyRange* const range = q.keys.find(data);
+  if (range != nullptr) guess = *range;
+  return range != nullptr;
+}
+
+/// Finds the range of `data`: as a rule the one where the last one lay.
+inline bool locate(TxQueue& q, KeyRange& guess, const void* data) {
+  return guess.contains(data) || look_up(q, guess, data);
+}
+
+inline const char* data_of(const rte_mbuf& segment) {
+  return static_cast<const char*>(segment.buf_addr) + segment.data_off;
+}
+
+/// Copies `bytes`, at least 16 of them, in pieces of 16 that overlap at the end.
+inline void copy_units(std::byte* to, const char* from, uint32_t bytes) {
+  const auto copy = [&](uint32_t at) { std::memcpy(to + at, from + at, 16); };
+  const uint32_t last = bytes - 16;
+  copy(0);
+  for (uint32_t at = 16; at < last; at += 16) copy(at);
+  copy(last);
+}
+
+inline void write_pointer(std::byte* wqe, uint32_t segment, const KeyRange& range, const void* data,
+                          uint32_t bytes) {
+  auto& to = *reinterpret_cast<hw::DataSegment*>(wqe + segment * hw::kWqeSegmentBytes);
+  to.byte_count.set(bytes);
+  to.key = range.key;
+  to.address.set(reinterpret_cast<uintptr_t>(data) - range.base);
+}
+
+/// Writes the packet's WQE; returns its length in segments, 0 when tx_general.cc must look.
+template <bool kInline>
+uint32_t write_plain(TxQueue& q, std::byte* wqe, const rte_mbuf& packet) {
+  const char* const header = data_of(packet);
+  const uint32_t header_bytes = packet.data_len;
+  uint32_t inlined = 0, segments = 2, total = header_bytes;
+  if constexpr (kInline) {
+    inlined = std::min(header_bytes, q.inline_bytes);
+    if (inlined < kMinHeader) return 0;
+    const uint32_t rest = inlined - hw::kInlineStartBytes;
+    copy_units(wqe + 2 * hw::kWqeSegmentBytes, header + hw::kInlineStartBytes, rest);
+    segments += div_ceil(rest, hw::kWqeSegmentBytes);
   }
-
-  void pointer(const hw::DataSegment& piece) { view<hw::DataSegment>(next_++) = piece; }
-
-  bool empty() const { return next_ == 2 && inline_bytes_ == 0; }
-  bool full() const { return next_ >= kMaxTxSegments; }
-
-  /// Writes the first two segments; returns the WQE's length in blocks.
-  uint32_t commit(bool signalled) {
-    auto& eth = view<hw::EthSegment>(1);
-    std::memset(eth.reserved0, 0, sizeof eth.reserved0);
-    eth.checksum_flags = 0;
-    eth.reserved1 = 0;
-    eth.mss.set(0);
-    eth.metadata.set(0);
-    eth.inline_bytes.set(static_cast<uint16_t>(inline_bytes_));
-    auto& control = view<hw::ControlSegment>(0);
-    control.opmod_index_opcode.set((q_.producer & 0xffff) << 8 |
-                                   static_cast<uint32_t>(hw::SendOpcode::kSend));
-    control.qpn_ds.set(q_.number << 8 | next_);
-    control.signature = 0;
-    std::memset(control.dci, 0, sizeof control.dci);
-    control.fm_ce_se = hw::ControlSegment::Completion::set(
-        0, signalled ? hw::ControlSegment::kCompleteAlways
-                     : hw::ControlSegment::kCompleteOnFirstError);
-    control.immediate.set(0);
-    return hw::send_wqe_blocks(next_);
+  if (header_bytes != inlined) {
+    if (!locate(q, q.header_range, header)) return 0;
+    write_pointer(wqe, segments++, q.header_range, header + inlined, header_bytes - inlined);
   }
-
- private:
-  /// Segment `index` of the WQE; the ring wraps at its end.
-  std::byte* at(uint32_t index) {
-    const uint32_t segments = q_.depth * (hw::kWqeBlockBytes / hw::kWqeSegmentBytes);
-    const uint32_t first = q_.producer * (hw::kWqeBlockBytes / hw::kWqeSegmentBytes);
-    return q_.wqes + size_t{(first + index) & (segments - 1)} * hw::kWqeSegmentBytes;
+  if (packet.nb_segs != 1) {
+    const rte_mbuf& payload = *packet.next;
+    if (payload.data_len == 0 || !locate(q, q.payload_range, data_of(payload))) return 0;
+    write_pointer(wqe, segments++, q.payload_range, data_of(payload), payload.data_len);
+    total += payload.data_len;
   }
-  template <class T>
-  T& view(uint32_t index) {
-    return *reinterpret_cast<T*>(at(index));
-  }
+  if (total - sizeof(hw::EtherHeader) > q.max_plain_bytes) return 0;
+  auto& start = *reinterpret_cast<WqeStart*>(wqe);
+  write_control(start.control, hw::SendOpcode::kSend, q.producer, q.number_field | segments);
+  write_eth(start.eth, inlined);
+  if constexpr (kInline) set_inline_start(wqe, header);
+  return segments;
+}
 
-  TxQueue& q_;
-  uint32_t next_;  // segments written so far
-  uint32_t inline_bytes_ = 0;
+/// Sends packets until `count` are taken or one is not plain; returns how many. The ring has room.
+template <bool kInline>
+uint32_t send_plain(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  uint32_t sent = 0;
+  for (; sent < count; ++sent) {
+    rte_mbuf* const packet = packets[sent];
+    const bool wraps = (q.producer & (q.depth - 1)) + q.plain_blocks > q.depth;
+    if (!is_plain(*packet) || packet->nb_segs > 2 || wraps) break;
+    const uint32_t segments = write_plain<kInline>(q, q.block(q.producer), *packet);
+    if (segments == 0) break;
+    commit(q, packet, segments);
+  }
+  return sent;
+}
+
+/// The first two segments of a WQE as two registers hold them.
+struct StartUnits {
+  using Unit = uint8_t __attribute__((vector_size(hw::kWqeSegmentBytes)));
+  Unit control, eth;
+  void store(std::byte* wqe) const {
+    std::memcpy(wqe, &control, sizeof control);
+    std::memcpy(wqe + sizeof control, &eth, sizeof eth);
+  }
 };
 
-/// Header bytes of `first` to copy into the WQE. Device memory must not be read by the CPU, and a
-/// long chain needs the room for its pointers.
-uint32_t inlined(const TxQueue& q, const rte_mbuf& first, const KeyRange& range) {
-  if (q.inline_bytes == 0 || range.on_card) return 0;
-  const uint32_t bytes = std::min<uint32_t>(q.inline_bytes, first.data_len);
-  if (bytes < hw::kInlineStartBytes) return 0;
-  return hw::send_wqe_segments(bytes, first.nb_segs) > kMaxTxSegments ? 0 : bytes;
+/// Of a SEND WQE, without its index and the frame's first two bytes.
+StartUnits wqe_start(uint32_t number_and_segments, uint32_t inlined) {
+  WqeStart start;
+  write_control(start.control, hw::SendOpcode::kSend, 0, number_and_segments);
+  write_eth(start.eth, inlined);
+  StartUnits units;
+  std::memcpy(&units.control, &start.control, sizeof units.control);
+  std::memcpy(&units.eth, &start.eth, sizeof units.eth);
+  return units;
 }
 
-/// Writes pointers to (and the inlined head of) every segment. On failure returns the counter of
-/// the reason: a WQE that the device must refuse would take all that are behind it with it.
-uint64_t* describe(TxQueue& q, const rte_mbuf& packet, WqeWriter& wqe) {
-  uint32_t total = 0;
-  for (const rte_mbuf* segment = &packet; segment != nullptr; segment = segment->next) {
-    if (segment->data_len == 0) continue;
-    const char* data = rte_pktmbuf_mtod(segment, const char*);
-    const KeyRange* const range = q.keys.find(data);
-    if (range == nullptr) [[unlikely]]
-      return q.is_foreign(data) ? &q.counters.foreign_memory : &q.counters.unknown_memory;
-    uint32_t bytes = segment->data_len;
-    total += bytes;
-    if (segment == &packet) {
-      const uint32_t head = inlined(q, packet, *range);
-      if (head != 0) wqe.inline_header(data, head);
-      data += head;
-      bytes -= head;
+/// Copies a header of kBytes behind the eth segment, in pieces of 16 of which the last may overlap.
+template <uint32_t kBytes>
+void copy_header(std::byte* wqe, const char* header) {
+  constexpr uint32_t kRest = kBytes - hw::kInlineStartBytes;
+  std::byte* const to = wqe + sizeof(WqeStart);
+  const char* const from = header + hw::kInlineStartBytes;
+  for (uint32_t at = 0; at + 16 < kRest; at += 16) std::memcpy(to + at, from + at, 16);
+  std::memcpy(to + kRest - 16, from + kRest - 16, 16);
+}
+
+/// Sends packets of the shape that split receive makes: a header of kHeader bytes, all inlined, and
+/// one payload; until `count` are taken or one is different. Their WQEs are of one length and lie
+/// in one piece of the ring: little changes from one to the next. Returns how many.
+template <uint32_t kHeader>
+uint32_t send_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  constexpr uint32_t kSegments = hw::send_wqe_segments(kHeader, 1);
+  constexpr uint32_t kBlocks = hw::send_wqe_blocks(kSegments);
+  const uint32_t to_end = (q.depth - (q.producer & (q.depth - 1))) / kBlocks;
+  count = std::min({count, to_end, q.depth - (q.sent_head & (q.depth - 1))});
+  const uint32_t max_payload = q.max_frame_bytes - kHeader;
+  const StartUnits start = wqe_start(q.number_field | kSegments, kHeader);
+  KeyRange range = q.payload_range;
+  std::byte* wqe = q.block(q.producer);
+  uint32_t producer = q.producer;
+  uint64_t bytes = 0;
+  size_t sent = 0;
+  for (; sent != count; ++sent) {
+    const rte_mbuf& packet = *packets[sent];
+    if (!is_plain(packet) || packet.nb_segs != 2 || packet.data_len != kHeader) break;
+    const rte_mbuf& payload = *packet.next;
+    const uint32_t payload_bytes = payload.data_len;
+    const char *const header = data_of(packet), *const data = data_of(payload);
+    if (payload_bytes - 1 >= max_payload || !locate(q, range, data)) break;
+    start.store(wqe);
+    set_index(wqe, producer);
+    set_inline_start(wqe, header);
+    copy_header<kHeader>(wqe, header);
+    write_pointer(wqe, kSegments - 1, range, data, payload_bytes);
+    bytes += payload_bytes;
+    wqe += kBlocks * hw::kWqeBlockBytes;
+    producer += kBlocks;
+  }
+  std::copy_n(packets, sent, &q.sent_slot(q.sent_head));
+  q.payload_range = range;
+  if (sent != 0)
+    note(q, static_cast<uint32_t>(sent), producer - kBlocks, producer, bytes + sent * kHeader);
+  return static_cast<uint32_t>(sent);
+}
+
+/// send_split() for headers of the usual lengths: the default, and that of the published rows.
+uint32_t send_usual_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  if (q.inline_bytes == 128) return send_split<128>(q, packets, count);
+  if (q.inline_bytes == 64) return send_split<64>(q, packets, count);
+  return 0;
+}
+
+/// Sends until `count` are taken or the ring is full; returns how many.
+template <bool kInline>
+uint32_t send_run(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  uint32_t sent = 0;
+  while (sent < count) {
+    const uint32_t room = std::min(count - sent, q.free_blocks() / q.plain_blocks);
+    uint32_t run = kInline ? send_usual_split(q, packets + sent, room) : 0;
+    if (run == 0) run = send_plain<kInline>(q, packets + sent, room);
+    if (run == 0) {
+      if (q.free_blocks() < blocks_at_most(q, *packets[sent])) break;
+      send_general(q, packets[sent]);
+      run = 1;
     }
-    if (bytes == 0) continue;
-    if (wqe.full()) return &q.counters.too_many_segments;
-    wqe.pointer(range->segment(data, bytes));
+    sent += run;
   }
-  if (wqe.empty()) return &q.counters.empty;
-  const bool fits = total >= sizeof(hw::EtherHeader) && total <= q.max_frame_bytes;
-  return fits ? nullptr : &q.counters.bad_length;
+  return sent;
 }
 
-/// Blocks that the packet takes at most.
-uint32_t blocks_at_most(const TxQueue& q, const rte_mbuf& packet) {
-  return hw::send_wqe_blocks(
-      std::min(hw::send_wqe_segments(q.inline_bytes, packet.nb_segs), kMaxTxSegments));
-}
-
-bool has_room(const TxQueue& q, uint32_t blocks) {
-  return q.depth - (q.producer - q.consumer) >= blocks;
-}
-
-/// Asks for a completion often enough that neither packets nor blocks run out unseen.
-bool wants_completion(const TxQueue& q, uint32_t blocks) {
-  return q.unsignalled_packets + 1 >= q.signal_packets ||
-         q.unsignalled_blocks + blocks >= q.depth / 4;
-}
-
-/// Writes the packet's WQE, or drops the packet and counts why.
-void send_one(TxQueue& q, rte_mbuf* packet) {
-  WqeWriter wqe(q);
-  if (uint64_t* const reason = describe(q, *packet, wqe)) [[unlikely]] {
-    ++*reason;
-    rte_pktmbuf_free(packet);
-    return;
+template <bool kInline>
+uint16_t tx_burst_of(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  const uint32_t start = q.producer;
+  uint32_t taken = 0;
+  while (taken < count) {
+    const uint32_t run = std::min(count - taken, q.signal_packets - q.unsignalled_packets);
+    const uint32_t sent = send_run<kInline>(q, packets + taken, run);
+    taken += sent;
+    const bool owes =
+        q.unsignalled_packets >= q.signal_packets || q.producer - q.signalled_block >= q.depth / 4;
+    if (owes && q.producer != start) signal_newest(q);
+    if (sent < run) break;
   }
-  const bool signalled = wants_completion(q, blocks_at_most(q, *packet));
-  const uint32_t blocks = wqe.commit(signalled);
-  q.sent[q.sent_head++ & (q.depth - 1)] = {packet, q.producer};
-  q.producer += blocks;
-  q.unsignalled_packets = signalled ? 0 : q.unsignalled_packets + 1;
-  q.unsignalled_blocks = signalled ? 0 : q.unsignalled_blocks + blocks;
-  ++q.counters.packets;
-  q.counters.bytes += packet->pkt_len;
-}
-
-/// Record, fence, register. The register takes the last WQE's first eight bytes.
-void ring(TxQueue& q) {
-  q.sq_producer->publish<NM_SQ_RECORD_RELEASE>(q.producer & 0xffff);
-  hw::flush_wc();
-  const uint32_t last = q.sent[(q.sent_head - 1) & (q.depth - 1)].first_block;
-  q.doorbell->ring(q.wqes + size_t{last & (q.depth - 1)} * hw::kWqeBlockBytes);
-  ++q.counters.doorbells;
-}
-
-/// Frees the packets whose WQEs start before block `end` (free running).
-uint32_t free_until(TxQueue& q, uint32_t end) {
-  uint32_t freed = 0;
-  while (q.sent_tail != q.sent_head) {
-    const SentPacket& oldest = q.sent[q.sent_tail & (q.depth - 1)];
-    if (static_cast<int32_t>(end - oldest.first_block) <= 0) break;
-    rte_pktmbuf_free(oldest.mbuf);
-    ++q.sent_tail;
-    ++freed;
-  }
-  q.consumer =
-      q.sent_tail == q.sent_head ? q.producer : q.sent[q.sent_tail & (q.depth - 1)].first_block;
-  return freed;
-}
-
-/// The free-running number of the block that a completion names by its low 16 bits.
-uint32_t completed_block(const TxQueue& q, const hw::Cqe& cqe) {
-  return q.consumer + static_cast<uint16_t>(cqe.wqe_counter.get() - q.consumer);
-}
-
-/// The device has stopped at `block`: what came before it is done, the rest is lost. Starts the
-/// queue anew. [as DPDK's mlx5_tx_error_cqe_handle]
-void recover(TxQueue& q, uint32_t block) {
-  free_until(q, block);
-  q.counters.errors += q.sent_head - q.sent_tail;
-  drain(q);
-  if (q.queue != nullptr && !q.queue->reset()) return;
-  q.producer = q.consumer = q.cq_head = 0;
-  q.unsignalled_packets = q.unsignalled_blocks = 0;
+  if (q.producer != start) ring(q);
+  return static_cast<uint16_t>(taken);
 }
 
 }  // namespace
 
-uint32_t reclaim(TxQueue& q, uint32_t limit) {
-  uint32_t freed = 0;
-  const uint32_t start = q.cq_head;
-  while (limit == 0 || freed < limit) {
-    const hw::Cqe& cqe = q.cqes[q.cq_head & (q.cq_depth - 1)];
-    const uint8_t op_own = hw::load_op_own(cqe);
-    if (!hw::software_owns(op_own, q.cq_head, q.cq_depth)) break;
-    const uint32_t block = completed_block(q, cqe);
-    if (hw::is_error(op_own)) [[unlikely]] {
-      recover(q, block);
-      return freed;
-    }
-    ++q.cq_head;
-    freed += free_until(q, block + 1);
-  }
-  if (q.cq_head != start) q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.cq_head & 0xffffff);
-  return freed;
-}
-
 uint16_t tx_burst(void* queue, rte_mbuf** packets, uint16_t count) {
   auto& q = *static_cast<TxQueue*>(queue);
-  reclaim(q, 0);
-  const uint32_t start = q.producer;
-  uint16_t taken = 0;
-  for (; taken < count; ++taken) {
-    if (!has_room(q, blocks_at_most(q, *packets[taken]))) break;
-    send_one(q, packets[taken]);
+  if (count == 0) {  // a program that idles: [DRV-11]
+    reclaim_idle(q, 0);
+    return 0;
   }
-  if (q.producer != start) ring(q);
-  return taken;
-}
-
-void drain(TxQueue& q) {
-  for (; q.sent_tail != q.sent_head; ++q.sent_tail)
-    rte_pktmbuf_free(q.sent[q.sent_tail & (q.depth - 1)].mbuf);
+  reclaim(q, 0);
+  return q.inline_bytes != 0 ? tx_burst_of<true>(q, packets, count)
+                             : tx_burst_of<false>(q, packets, count);
 }
 
 }  // namespace nicmem::pmd

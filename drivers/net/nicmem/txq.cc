@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "hw/ether.h"
 #include "log.h"
 #include "port.h"
 
@@ -45,23 +46,33 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
                                   port.device->hca->capabilities().max_queue_depth);
   NM_TRY(queue.cq, port.hca->create_completion_queue({.depth = depth}));
   NM_TRY(queue.sq, port.hca->create_send_queue(port.device->domain, *queue.cq, depth));
-  queue.sent.assign(queue.sq->depth, {});
+  queue.sent.assign(queue.sq->depth, nullptr);
+  queue.signals.assign(queue.cq->depth, {});
   const TxCounters counters = data.counters;
   data = TxQueue{};
   data.counters = counters;
   data.depth = queue.sq->depth;
   data.signal_packets = std::clamp(queue.descriptors / 4, 1u, kSignalPackets);
   data.inline_bytes = port.args.tx_inline_bytes;
+  data.plain_blocks = hw::send_wqe_blocks(hw::send_wqe_segments(data.inline_bytes, 2));
   data.max_frame_bytes = max_frame_of(port.ethdev->data->mtu);
+  data.max_plain_bytes = data.max_frame_bytes - static_cast<uint32_t>(sizeof(hw::EtherHeader));
   data.number = queue.sq->number;
+  data.number_field = hw::ControlSegment::QueueNumber::set(0, queue.sq->number);
   data.wqes = queue.sq->ring.data();
   data.sq_producer = queue.sq->producer;
   data.doorbell = queue.sq->doorbell;
   data.sent = queue.sent.data();
+  data.signals = queue.signals.data();
   data.cqes = queue.cq->ring.data();
   data.cq_depth = static_cast<uint32_t>(queue.cq->ring.size());
   data.cq_consumer = queue.cq->consumer;
   data.keys = KeyCache(port.device->map.get());
+  data.card_range = port.device->map->device_memory();
+  const hca::Capabilities& can = port.device->hca->capabilities();
+  data.checksum = can.checksum;
+  data.vlan = can.vlan;
+  data.max_tso_bytes = can.max_tso_bytes;
   data.queue = queue.sq.get();
   data.is_foreign = is_device_memory;
   return {};

@@ -33,10 +33,9 @@ inline void add_rings(std::set<const rte_mbuf*>& busy, const TestPort& port) {
     }
   }
   for (uint16_t q = 0; q < dev->data->nb_tx_queues; ++q) {
-    const pmd::TxQueue& tx = pmd::tx_queue(dev, q)->data;
+    pmd::TxQueue& tx = pmd::tx_queue(dev, q)->data;
     if (tx.sent == nullptr) continue;
-    for (uint32_t at = tx.sent_tail; at != tx.sent_head; ++at)
-      add_segments(busy, tx.sent[at & (tx.depth - 1)].mbuf);
+    for (uint32_t at = tx.sent_tail; at != tx.sent_head; ++at) add_segments(busy, tx.sent_slot(at));
   }
 }
 

@@ -337,7 +337,8 @@ TEST(DriverConservation, FreeRunningCountersWrap) {
   pmd::TxQueue& tx = cable.there.tx();
   // the device sees the low bits only: to it these are the zeros that it starts with
   rx.head = tx.producer = tx.consumer = tx.cq_head = 0xffff0000;
-  tx.sent_head = tx.sent_tail = 0xffffff80;
+  tx.signalled_block = tx.producer;
+  tx.sent_head = tx.sent_done = tx.sent_tail = 0xffffff80;
   const Bytes bytes = frame(200);
   for (uint32_t moved = 0; moved < 66'000;) {
     for (uint32_t i = 0; i < 32; ++i) ASSERT_EQ(cable.here.send(cable.here.packet(bytes)), 1);

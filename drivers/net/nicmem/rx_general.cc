@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Receive, one completion at a time: any number of segments, pools that run dry or lie in several
+// pieces of memory, frames that failed, queues that stopped. Also the ring's first filling and its
+// end.
+#include <algorithm>
+
+#include "rx.h"
+#include "rx_describe.h"
+
+namespace nicmem::pmd {
+namespace {
+
+/// A buffer that is to take a WQE's entry, and that entry.
+struct Replacement {
+  rte_mbuf* mbuf;
+  hw::DataSegment entry;
+};
+using Replacements = std::array<Replacement, kMaxRxSegments>;
+
+/// The next completion, or null while the device owns its slot.
+const hw::Cqe* poll(const RxQueue& q) {
+  const hw::Cqe& cqe = q.cqes[q.head & (q.cq_depth - 1)];
+  return hw::software_owns(hw::load_op_own(cqe), q.head, q.cq_depth) ? &cqe : nullptr;
+}
+
+/// How many segments a frame of `bytes` fills.
+uint32_t segments_used(const RxQueue& q, uint32_t bytes) {
+  uint32_t used = 1;
+  for (uint32_t room = q.segments[0].length; bytes > room && used < q.num_segments; ++used)
+    room += q.segments[used].length;
+  return used;
+}
+
+/// A buffer for segment `k`: nicmem first, host memory when it has none. [DESIGN.md 5, spill=sw]
+rte_mbuf* take_buffer(const RxSegment& segment) {
+  void* buffer = nullptr;
+  if (rte_mempool_get(segment.pool, &buffer) == 0) return static_cast<rte_mbuf*>(buffer);
+  if (segment.spill != nullptr && rte_mempool_get(segment.spill, &buffer) == 0)
+    return static_cast<rte_mbuf*>(buffer);
+  return nullptr;
+}
+
+/// Points the entry at the buffer. False: its memory cannot be registered.
+bool aim(RxQueue& q, const RxSegment& segment, Replacement& out) {
+  const void* const data = static_cast<char*>(out.mbuf->buf_addr) + segment.headroom;
+  const KeyRange* const range = q.keys.find(data);
+  if (range == nullptr) [[unlikely]]
+    return false;
+  out.entry = range->segment(data, segment.length);
+  return true;
+}
+
+bool take(RxQueue& q, const RxSegment& segment, Replacement& out) {
+  out.mbuf = take_buffer(segment);
+  if (out.mbuf == nullptr) return false;
+  if (aim(q, segment, out)) [[likely]]
+    return true;
+  rte_mbuf_raw_free(out.mbuf);
+  return false;
+}
+
+/// All `count` replacements or none.
+bool take_all(RxQueue& q, uint32_t count, Replacements& fresh) {
+  for (uint32_t k = 0; k < count; ++k) {
+    if (take(q, q.segments[k], fresh[k])) continue;
+    while (k-- > 0) rte_mbuf_raw_free(fresh[k].mbuf);
+    return false;
+  }
+  return true;
+}
+
+bool is_spilled(const RxQueue& q, uint32_t segment, const rte_mbuf* mbuf) {
+  return q.segments[segment].spill != nullptr && mbuf->pool == q.segments[segment].spill;
+}
+
+/// Points entries 0..count-1 of a WQE at `fresh`; the other entries keep their buffers.
+void post(RxQueue& q, uint32_t index, const Replacements& fresh, uint32_t count) {
+  hw::DataSegment* const entries = q.entries(index);
+  for (uint32_t k = 0; k < count; ++k) {
+    entries[k] = fresh[k].entry;
+    q.buffers(k)[index & (q.depth - 1)] = fresh[k].mbuf;
+    if (k == 1 && is_spilled(q, k, fresh[k].mbuf)) ++q.spilled, q.mixed = true;
+  }
+}
+
+/// Chains the buffers that the frame fills and counts where its payload lies.
+void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes) {
+  segment[0]->nb_segs = static_cast<uint16_t>(count);
+  for (uint32_t k = 0; k < count; ++k) {
+    const uint32_t here = std::min<uint32_t>(bytes, q.segments[k].length);
+    segment[k]->data_off = q.segments[k].headroom;
+    segment[k]->data_len = static_cast<uint16_t>(here);
+    segment[k]->next = k + 1 < count ? segment[k + 1] : nullptr;
+    bytes -= here;
+    if (k == 0) continue;
+    const KeyRange* const range = q.keys.find(segment[k]->buf_addr);
+    const bool on_card = range != nullptr && range->on_card;
+    (on_card ? q.counters.payload_bytes_nic : q.counters.payload_bytes_host) += here;
+    if (k == 1) q.spilled -= is_spilled(q, k, segment[k]);
+  }
+}
+
+/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue.
+bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
+  const auto& error = reinterpret_cast<const hw::ErrorCqe&>(cqe);
+  const auto syndrome = static_cast<hw::Syndrome>(error.syndrome);
+  ++q.counters.errors;
+  if (syndrome == hw::Syndrome::kFlushed) ++q.counters.flushed;
+  return syndrome != hw::Syndrome::kLocalLength;
+}
+
+/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
+/// with one may be in its bytes. [as DPDK's mlx5_rx_err_handle]
+bool recover(RxQueue& q) {
+  if (q.queue == nullptr || !q.queue->reset()) return false;
+  q.spilled = 0;
+  q.mixed = false;
+  for (uint32_t index = 0; index < q.depth; ++index) {
+    Replacements same;
+    bool known = true;
+    for (uint32_t k = 0; k < q.num_segments; ++k) {
+      same[k].mbuf = q.buffers(k)[index];
+      known = aim(q, q.segments[k], same[k]) && known;
+    }
+    if (known) post(q, index, same, q.num_segments);
+  }
+  q.head = 0;
+  ring(q);
+  return true;
+}
+
+/// The one registered range that holds all of a pool's buffers, if there is one.
+struct WindowSearch {
+  KeyCache* keys;
+  KeyRange range;
+  bool found = true;
+};
+void look_at_buffer(rte_mempool*, void* argument, void* object, unsigned) {
+  auto& search = *static_cast<WindowSearch*>(argument);
+  if (!search.found) return;
+  const auto& mbuf = *static_cast<const rte_mbuf*>(object);
+  if (search.range.contains(mbuf.buf_addr)) return;
+  const KeyRange* const range = search.keys->find(mbuf.buf_addr);
+  search.found = range != nullptr && search.range.size == 0;
+  if (search.found) search.range = *range;
+}
+PoolWindow window_of(RxQueue& q, rte_mempool* pool) {
+  if (pool == nullptr) return {};
+  WindowSearch search{&q.keys, {}};
+  rte_mempool_obj_iter(pool, look_at_buffer, &search);
+  if (!search.found) return {};
+  const bool pinned = (rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) != 0;
+  return {pool, search.range, pinned ? RTE_MBUF_F_EXTERNAL : 0};
+}
+
+/// Finds out whether buffers can be aimed at without looking each of them up.
+void find_windows(RxQueue& q) {
+  q.lean = q.num_segments <= q.windows.size();
+  for (uint32_t k = 0; q.lean && k < q.num_segments; ++k) {
+    q.windows[k] = window_of(q, q.segments[k].pool);
+    q.lean = q.windows[k].pool != nullptr;
+  }
+  if (!q.lean || q.segments[1].spill == nullptr) return;
+  q.spill_window = window_of(q, q.segments[1].spill);
+  q.lean = q.spill_window.pool != nullptr;
+}
+
+}  // namespace
+
+RxOutcome receive_one(RxQueue& q, rte_mbuf*& out) {
+  const hw::Cqe* const cqe = poll(q);
+  if (cqe == nullptr) return RxOutcome::kNone;
+  const uint32_t index = q.head++;
+
+  if (hw::is_error(cqe->op_own)) [[unlikely]] {
+    if (!stopped_by_error(q, *cqe)) return RxOutcome::kConsumed;
+    return recover(q) ? RxOutcome::kRestart : RxOutcome::kNone;
+  }
+  const uint32_t bytes = cqe->byte_count.get();
+  const uint32_t used = segments_used(q, bytes);
+  Replacements fresh;
+  if (!take_all(q, used, fresh)) {
+    ++q.counters.no_mbuf;
+    return RxOutcome::kConsumed;
+  }
+
+  std::array<rte_mbuf*, kMaxRxSegments> filled;
+  for (uint32_t k = 0; k < used; ++k) filled[k] = q.buffers(k)[index & (q.depth - 1)];
+  out = filled[0];
+  set_segment(*out, rearm_data(q.segments[0].headroom, 1, q.port_id), 0);
+  describe(*cqe, *out, out->ol_flags & RTE_MBUF_F_EXTERNAL, bytes);
+  if (q.extras) out->ol_flags |= describe_extras(q, *cqe, *out);
+  chain(q, filled.data(), used, bytes);
+  post(q, index, fresh, used);
+  q.counters.bytes += bytes;
+  return RxOutcome::kFrame;
+}
+
+bool fill(RxQueue& q) {
+  q.spilled = 0;
+  q.mixed = false;
+  find_windows(q);
+  for (uint32_t index = 0; index < q.depth; ++index) {
+    Replacements fresh;
+    if (!take_all(q, q.num_segments, fresh)) return false;
+    post(q, index, fresh, q.num_segments);
+  }
+  q.head = 0;
+  ring(q);
+  return true;
+}
+
+void drain(RxQueue& q) {
+  for (const hw::Cqe* cqe = poll(q); cqe != nullptr; cqe = poll(q)) {
+    if (!hw::is_error(cqe->op_own)) ++q.counters.stopped;
+    ++q.head;
+  }
+  for (uint32_t k = 0; k < q.num_segments; ++k)
+    for (uint32_t index = 0; index < q.depth; ++index) {
+      rte_mbuf*& mbuf = q.buffers(k)[index];
+      if (mbuf != nullptr) rte_mbuf_raw_free(mbuf);
+      mbuf = nullptr;
+    }
+}
+
+}  // namespace nicmem::pmd
