@@ -75,6 +75,37 @@ int remove(rte_vdev_device* vdev) {
   return result != 0 ? result : rte_eth_dev_release_port(dev);
 }
 
+/// What the bus expects of the two functions below.
+int bus_result(int result) {
+  if (result == 0) return 0;
+  rte_errno = -result;
+  return -1;
+}
+
+MemoryMap* map_of(rte_vdev_device* vdev) {
+  const rte_eth_dev* const dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+  return dev == nullptr || !port_of(dev).device ? nullptr : port_of(dev).device->map.get();
+}
+
+/// rte_dev_dma_map(): registers external memory before its first packet.
+int dma_map(rte_vdev_device* vdev, void* start, uint64_t /*iova*/, size_t length) {
+  MemoryMap* const map = map_of(vdev);
+  if (map == nullptr) return bus_result(-ENODEV);
+  const auto added = map->add_host_memory(start, length);
+  if (added) return 0;
+  NM_LOG(ERR, "%s: %s", rte_vdev_device_name(vdev), added.error().what.c_str());
+  return bus_result(-to_errno(added.error()));
+}
+
+int dma_unmap(rte_vdev_device* vdev, void* start, uint64_t /*iova*/, size_t length) {
+  MemoryMap* const map = map_of(vdev);
+  if (map == nullptr) return bus_result(-ENODEV);
+  if (map->forget(start, length)) return 0;
+  NM_LOG(ERR, "%s: memory to unmap: %zu bytes at %p are not mapped", rte_vdev_device_name(vdev),
+         length, start);
+  return bus_result(-EINVAL);
+}
+
 }  // namespace
 
 Result<void> open_device(Port& port) {
@@ -109,6 +140,8 @@ RTE_INIT(nicmem_register) {
   log_type = rte_log_register_type_and_pick_level("pmd.net.nicmem", RTE_LOG_INFO);
   driver.probe = probe;
   driver.remove = remove;
+  driver.dma_map = dma_map;
+  driver.dma_unmap = dma_unmap;
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   driver.driver.name = "net_nicmem";
   rte_vdev_register(&driver);

@@ -175,6 +175,7 @@ void recover(RxQueue& q) {
 template <uint32_t kSegments>
 uint16_t rx_burst(void* queue, rte_mbuf** out, uint16_t max) {
   auto& q = *static_cast<RxQueue*>(queue);
+  q.keys.refresh();
   uint16_t received = 0;
   const uint32_t start = q.head;
   for (uint16_t budget = max; budget > 0; --budget) {

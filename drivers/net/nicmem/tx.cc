@@ -206,6 +206,7 @@ uint32_t reclaim(TxQueue& q, uint32_t limit) {
 
 uint16_t tx_burst(void* queue, rte_mbuf** packets, uint16_t count) {
   auto& q = *static_cast<TxQueue*>(queue);
+  q.keys.refresh();
   reclaim(q, 0);
   const uint32_t start = q.producer;
   uint16_t taken = 0;
