@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From an address in an mbuf to what a WQE wants: the region's key, and the address in it. Host
-// memory of DPDK is registered when it is first met; device memory is known from its allocation.
+// memory of DPDK is registered when it is first met and forgotten when DPDK unmaps it; device
+// memory is known from its allocation.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -31,12 +33,26 @@ struct KeyRange {
 };
 
 /// All ranges of one device. Thread-safe; the data path comes here only when its KeyCache misses.
+///
+/// A region stays registered until DPDK has unmapped all of it: work requests may still name its
+/// key. Each unmapping starts a new generation, for the same addresses may come back as other
+/// memory.
 class MemoryMap {
  public:
-  MemoryMap(hca::Hca& hca, hca::Domain domain) : hca_(hca), domain_(domain) {}
+  MemoryMap(hca::Hca& hca, hca::Domain domain);
+  ~MemoryMap();
+  MemoryMap(const MemoryMap&) = delete;
+  MemoryMap& operator=(const MemoryMap&) = delete;
 
   /// Device memory seen at `window`, registered under `key` with base window.data().
   void add_device_memory(std::span<std::byte> window, uint32_t key);
+
+  /// Registers memory before it is met (rte_dev_dma_map()), if that is still to be done.
+  Result<void> add_host_memory(void* start, size_t length);
+
+  /// Host memory that is about to go, or that the program takes back (rte_dev_dma_unmap()). False:
+  /// nothing of it was known. Device memory is not forgotten.
+  bool forget(const void* start, size_t length);
 
   /// The range that holds `pointer`, registering DPDK's memory around it on first sight. Null: the
   /// address is neither this device's memory nor memory that DPDK knows.
@@ -44,22 +60,42 @@ class MemoryMap {
 
   /// This device's memory; empty when it has none.
   KeyRange device_memory() const;
+  const std::atomic<uint32_t>& generation() const { return generation_; }
+
+  struct Total {
+    size_t ranges = 0;
+    size_t bytes = 0;  // of host memory
+  };
+  Total registered() const;
 
  private:
+  bool find_known(const void* pointer, KeyRange& out) const;
   bool register_around(const void* pointer, KeyRange& out);
+  Result<KeyRange> add(void* start, size_t length);
 
   hca::Hca& hca_;
   hca::Domain domain_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // taken after DPDK's lock of its memory map, never before
   std::vector<KeyRange> ranges_;
   std::vector<std::unique_ptr<hca::MemoryRegion>> regions_;
+  std::atomic<uint32_t> generation_{0};
 };
 
 /// A queue's own copy of the ranges that it meets: a handful in every program we know.
 class KeyCache {
  public:
   KeyCache() = default;
-  explicit KeyCache(MemoryMap* map) : map_(map) {}
+  explicit KeyCache(MemoryMap* map) : map_(map), generation_(map->generation()) {}
+
+  /// Forgets ranges that may have gone; once a burst. Memory cannot go while a buffer of the burst
+  /// lies in it. Whether it did.
+  bool refresh() {
+    if (map_ == nullptr || map_->generation().load(std::memory_order_relaxed) == generation_)
+        [[likely]]
+      return false;
+    forget_all();
+    return true;
+  }
 
   /// Null: see MemoryMap::find.
   const KeyRange* find(const void* pointer) {
@@ -71,10 +107,12 @@ class KeyCache {
 
  private:
   const KeyRange* miss(const void* pointer);
+  void forget_all();
 
   std::array<KeyRange, 4> ranges_{};
   uint32_t next_ = 0;  // victim of the next miss, round robin
   MemoryMap* map_ = nullptr;
+  uint32_t generation_ = 0;  // of the map, when the cache was last empty
 };
 
 }  // namespace nicmem::pmd

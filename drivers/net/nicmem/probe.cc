@@ -15,22 +15,16 @@ namespace {
 
 rte_vdev_driver driver;
 
-/// Opens the device and a port of it; everything or nothing.
-Result<std::unique_ptr<Port>> open_port(const std::string& name, const char* text,
-                                        rte_ether_addr& mac) {
-  NM_TRY(Devargs args, parse_devargs(text == nullptr ? "" : text));
+/// What the program gave the vdev, understood.
+Result<std::unique_ptr<Port>> make_port(const std::string& name, const char* text) {
   auto port = std::make_unique<Port>();
   port->name = name;
-  if (args.mac)
-    std::memcpy(mac.addr_bytes, args.mac->data(), sizeof mac.addr_bytes);
+  NM_TRY(port->args, parse_devargs(text == nullptr ? "" : text));
+  if (port->args.mac)
+    std::memcpy(port->mac.addr_bytes, port->args.mac->data(), sizeof port->mac.addr_bytes);
   else
-    rte_eth_random_addr(mac.addr_bytes);
-  NM_TRY(port->device, attach(name, args));
-  ++port->device->ports;
-  hca::PortOptions options{.name = name, .header_bytes = args.header_bytes};
-  std::memcpy(options.mac.data(), mac.addr_bytes, options.mac.size());
-  NM_TRY(port->hca, port->device->hca->open_port(options));
-  port->args = std::move(args);
+    rte_eth_random_addr(port->mac.addr_bytes);
+  NM_TRY_VOID(open_device(*port));
   return port;
 }
 
@@ -41,13 +35,13 @@ int probe(rte_vdev_device* vdev) {
     return -ENOTSUP;
   }
   PayloadPool::reap();  // a device that waited for its last buffers must not be found again
-  rte_ether_addr mac{};
-  auto port = open_port(name, rte_vdev_device_args(vdev), mac);
+  auto port = make_port(name, rte_vdev_device_args(vdev));
   if (!port) {
     NM_LOG(ERR, "%s: %s", name, port.error().what.c_str());
     return -to_errno(port.error());
   }
-  auto* const addresses = static_cast<rte_ether_addr*>(rte_zmalloc("nicmem_mac", sizeof mac, 0));
+  auto* const addresses = static_cast<rte_ether_addr*>(
+      rte_calloc("nicmem_mac", RTE_ETH_NUM_RECEIVE_MAC_ADDR, sizeof(rte_ether_addr), 0));
   rte_eth_dev* const dev =
       addresses == nullptr ? nullptr : rte_eth_vdev_allocate(vdev, sizeof(Port*));
   if (dev == nullptr) {
@@ -55,14 +49,16 @@ int probe(rte_vdev_device* vdev) {
     NM_LOG(ERR, "%s: no memory or no free port number for another ethdev", name);
     return -ENOMEM;
   }
-  *addresses = mac;
+  *addresses = (*port)->mac;
   (*port)->ethdev = dev;
+  (*port)->events->attach(dev);
   *static_cast<Port**>(dev->data->dev_private) = port->release();
   dev->data->mac_addrs = addresses;
   dev->data->promiscuous = port_of(dev).args.promiscuous ? 1 : 0;
   dev->data->dev_link.link_speed = RTE_ETH_SPEED_NUM_100G;
   dev->data->dev_link.link_duplex = RTE_ETH_LINK_FULL_DUPLEX;
-  dev->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
+  dev->data->dev_flags |=
+      RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS | RTE_ETH_DEV_INTR_LSC | RTE_ETH_DEV_INTR_RMV;
   dev->dev_ops = &kOps;
   dev->rx_pkt_burst = rx_burst_for(0);
   dev->tx_pkt_burst = tx_burst;
@@ -73,11 +69,69 @@ int probe(rte_vdev_device* vdev) {
 int remove(rte_vdev_device* vdev) {
   rte_eth_dev* const dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
   if (dev == nullptr) return 0;
+  if (rte_eal_process_type() == RTE_PROC_PRIMARY && dev->data->dev_started)
+    static_cast<void>(rte_eth_dev_stop(dev->data->port_id));  // bursts are harmless from here on
   const int result = close_port(dev);
   return result != 0 ? result : rte_eth_dev_release_port(dev);
 }
 
+/// What the bus expects of the two functions below.
+int bus_result(int result) {
+  if (result == 0) return 0;
+  rte_errno = -result;
+  return -1;
+}
+
+MemoryMap* map_of(rte_vdev_device* vdev) {
+  const rte_eth_dev* const dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+  return dev == nullptr || !port_of(dev).device ? nullptr : port_of(dev).device->map.get();
+}
+
+/// rte_dev_dma_map(): registers external memory before its first packet.
+int dma_map(rte_vdev_device* vdev, void* start, uint64_t /*iova*/, size_t length) {
+  MemoryMap* const map = map_of(vdev);
+  if (map == nullptr) return bus_result(-ENODEV);
+  const auto added = map->add_host_memory(start, length);
+  if (added) return 0;
+  NM_LOG(ERR, "%s: %s", rte_vdev_device_name(vdev), added.error().what.c_str());
+  return bus_result(-to_errno(added.error()));
+}
+
+int dma_unmap(rte_vdev_device* vdev, void* start, uint64_t /*iova*/, size_t length) {
+  MemoryMap* const map = map_of(vdev);
+  if (map == nullptr) return bus_result(-ENODEV);
+  if (map->forget(start, length)) return 0;
+  NM_LOG(ERR, "%s: memory to unmap: %zu bytes at %p are not mapped", rte_vdev_device_name(vdev),
+         length, start);
+  return bus_result(-EINVAL);
+}
+
 }  // namespace
+
+Result<void> open_device(Port& port) {
+  NM_TRY(port.device, attach(port.name, port.args));
+  ++port.device->ports;
+  hca::PortOptions options{.name = port.name, .header_bytes = port.args.header_bytes};
+  std::memcpy(options.mac.data(), port.mac.addr_bytes, options.mac.size());
+  options.on_event = [events = port.events](hca::PortEvent event) { events->notify(event); };
+  NM_TRY(port.hca, port.device->hca->open_port(options));
+  return {};
+}
+
+void close_device(Port& port) {
+  port.hca.reset();
+  port.card_payload.reset();
+  port.host_payload.reset();
+  if (port.device) --port.device->ports;
+  port.device.reset();
+  port.counters_base = {};
+  port.pcie_base = {};
+  port.rx_retired = {};
+  port.tx_retired = {};
+}
+
+Port::~Port() { close_device(*this); }
+
 }  // namespace nicmem::pmd
 
 // Runs when the library is loaded, before any C++ static initialiser can be relied on.
@@ -86,6 +140,8 @@ RTE_INIT(nicmem_register) {
   log_type = rte_log_register_type_and_pick_level("pmd.net.nicmem", RTE_LOG_INFO);
   driver.probe = probe;
   driver.remove = remove;
+  driver.dma_map = dma_map;
+  driver.dma_unmap = dma_unmap;
   driver.drv_flags = RTE_VDEV_DRV_NEED_IOVA_AS_VA;
   driver.driver.name = "net_nicmem";
   rte_vdev_register(&driver);

@@ -226,7 +226,7 @@ uint32_t take_run(RxQueue& q, rte_mbuf** out, uint32_t most) {
   if (count == 0) return 0;
   const Run run(q, count);
   if (!(kSegments == 1 ? take_whole(q, run, out) : take_split(q, run, out))) return 0;
-  if (q.extras)
+  if (looks_for_extras(q))
     for (uint32_t i = 0; i < count; ++i)
       out[i]->ol_flags |= describe_extras(q, run.cqes[i], *out[i]);
   q.head += count;
@@ -236,6 +236,7 @@ uint32_t take_run(RxQueue& q, rte_mbuf** out, uint32_t most) {
 template <uint32_t kSegments>
 uint16_t rx_burst(void* queue, rte_mbuf** out, uint16_t max) {
   auto& q = *static_cast<RxQueue*>(queue);
+  q.keys.refresh();
   const uint32_t start = q.head;
   uint32_t received = 0;
   while (received < max) {

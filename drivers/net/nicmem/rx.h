@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -95,6 +96,14 @@ bool fill(RxQueue& queue);
 /// Frees every posted buffer, and counts the frames in them that no one has polled. The queue must
 /// not run any more; its rings are still there.
 void drain(RxQueue& queue);
+
+/// Tells the data path that describe_extras() may find something from now on. From any thread.
+inline void look_for_extras(RxQueue& queue) {
+  std::atomic_ref(queue.extras).store(true, std::memory_order_relaxed);
+}
+inline bool looks_for_extras(const RxQueue& queue) {
+  return std::atomic_ref(const_cast<bool&>(queue.extras)).load(std::memory_order_relaxed);
+}
 
 /// What became of the next completion.
 enum class RxOutcome : uint8_t {

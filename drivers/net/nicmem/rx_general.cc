@@ -189,7 +189,7 @@ RxOutcome receive_one(RxQueue& q, rte_mbuf*& out) {
   out = filled[0];
   set_segment(*out, rearm_data(q.segments[0].headroom, 1, q.port_id), 0);
   describe(*cqe, *out, out->ol_flags & RTE_MBUF_F_EXTERNAL, bytes);
-  if (q.extras) out->ol_flags |= describe_extras(q, *cqe, *out);
+  if (looks_for_extras(q)) out->ol_flags |= describe_extras(q, *cqe, *out);
   chain(q, filled.data(), used, bytes);
   post(q, index, fresh, used);
   q.counters.bytes += bytes;

@@ -167,9 +167,16 @@ uint32_t ring_depth(const RxQueueConfig& queue) {
   return std::max(std::bit_floor(queue.descriptors / most), kMinDescriptors);
 }
 
+Result<void> post_all(RxQueue& data) {
+  if (fill(data)) return {};
+  return fail(Code::kExhausted,
+              "receive ring of " + std::to_string(data.depth) +
+                  ": its pools have fewer buffers, or memory that cannot be registered");
+}
+
 }  // namespace
 
-RxQueueConfig::~RxQueueConfig() { stop_rx_queue(*this); }
+RxQueueConfig::~RxQueueConfig() { destroy_rx_queue(*this); }
 
 int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned socket,
                    const rte_eth_rxconf* conf, rte_mempool* pool) {
@@ -178,6 +185,7 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
   queue->descriptors = std::bit_ceil<uint32_t>(std::max<uint32_t>(descriptors, kMinDescriptors));
   queue->offloads = conf->offloads | dev->data->dev_conf.rxmode.offloads;
   queue->socket = static_cast<int>(socket);
+  queue->deferred = conf->rx_deferred_start != 0;
   queue->pool = pool;
   if (pool == nullptr)
     for (uint16_t i = 0; i < conf->rx_nseg; ++i) queue->given.push_back(conf->rx_seg[i].split);
@@ -189,13 +197,13 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
 void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
   RxQueueConfig* const queue = rx_queue(dev, index);
   if (queue == nullptr) return;
-  stop_rx_queue(*queue);
-  add(port_of(dev).rx_retired, queue->data.counters);
+  destroy_rx_queue(*queue);
+  add(port_of(dev).rx_retired, since(queue->data.counters, queue->counters_base));
   delete queue;
   dev->data->rx_queues[index] = nullptr;
 }
 
-Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
+Result<void> create_rx_queue(Port& port, RxQueueConfig& queue) {
   RxQueue& data = queue.data;
   NM_TRY_VOID(choose_segments(port, queue, max_frame_of(port.ethdev->data->mtu)));
   const uint32_t depth = ring_depth(queue);
@@ -203,6 +211,8 @@ Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
   NM_TRY(queue.rq,
          port.hca->create_receive_queue(port.device->domain, *queue.cq,
                                         {.depth = depth, .scatter_entries = data.num_segments}));
+  if ((queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0)
+    NM_TRY_VOID(queue.rq->strip_vlan(true));
   queue.mbufs.assign(size_t{queue.rq->depth} * kMaxRxSegments, nullptr);
   data.head = 0;
   data.depth = queue.rq->depth;
@@ -217,23 +227,35 @@ Result<void> start_rx_queue(Port& port, RxQueueConfig& queue) {
   data.keys = KeyCache(port.device->map.get());
   data.checksum_flags = (queue.offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM) != 0;
   data.hash = (queue.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
-  data.extras = data.hash || data.checksum_flags;
+  data.extras =
+      data.hash || data.checksum_flags || (queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0;
   // the list ends after num_segments entries
   const hw::DataSegment end{be32(0), be32(hw::kInvalidKey), be64(0)};
   auto* entry = reinterpret_cast<hw::DataSegment*>(data.wqes);
   std::fill_n(entry, queue.rq->ring.size() / sizeof end, end);
-  if (fill(data)) return {};
-  return fail(Code::kExhausted,
-              "receive ring of " + std::to_string(data.depth) +
-                  ": its pools have fewer buffers, or memory that cannot be registered");
+  return queue.deferred ? queue.rq->stop() : post_all(data);
 }
 
-void stop_rx_queue(RxQueueConfig& queue) {
+void destroy_rx_queue(RxQueueConfig& queue) {
   queue.rq.reset();
   if (queue.data.mbufs != nullptr) drain(queue.data);
   queue.cq.reset();
   queue.data.mbufs = nullptr;
   queue.data.cqes = nullptr;
+}
+
+Result<void> start_rx_queue(RxQueueConfig& queue) {
+  NM_TRY_VOID(queue.rq->reset());
+  Result<void> posted = post_all(queue.data);
+  if (posted) return posted;
+  static_cast<void>(stop_rx_queue(queue));  // the first error is the one that is told
+  return posted;
+}
+
+Result<void> stop_rx_queue(RxQueueConfig& queue) {
+  NM_TRY_VOID(queue.rq->stop());
+  drain(queue.data);
+  return {};
 }
 
 }  // namespace nicmem::pmd

@@ -4,12 +4,26 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "log.h"
 #include "port.h"
 
 namespace nicmem::pmd {
 namespace {
+
+constexpr uint64_t RxCounters::*kRxCounters[] = {
+    &RxCounters::packets,           &RxCounters::bytes,
+    &RxCounters::no_mbuf,           &RxCounters::errors,
+    &RxCounters::flushed,           &RxCounters::stopped,
+    &RxCounters::payload_bytes_nic, &RxCounters::payload_bytes_host};
+static_assert(sizeof(RxCounters) == std::size(kRxCounters) * sizeof(uint64_t));
+constexpr uint64_t TxCounters::*kTxCounters[] = {
+    &TxCounters::packets,           &TxCounters::bytes,          &TxCounters::errors,
+    &TxCounters::stopped,           &TxCounters::foreign_memory, &TxCounters::unknown_memory,
+    &TxCounters::too_many_segments, &TxCounters::empty,          &TxCounters::bad_length,
+    &TxCounters::bad_offload,       &TxCounters::doorbells};
+static_assert(sizeof(TxCounters) == std::size(kTxCounters) * sizeof(uint64_t));
 
 template <class Visit>
 void for_each_rx(const rte_eth_dev* dev, Visit&& visit) {
@@ -23,15 +37,27 @@ void for_each_tx(const rte_eth_dev* dev, Visit&& visit) {
     if (const auto* queue = tx_queue(dev, i)) visit(i, *queue);
 }
 
+RxCounters counted(const RxQueueConfig& queue) {
+  return since(queue.data.counters, queue.counters_base);
+}
+TxCounters counted(const TxQueueConfig& queue) {
+  return since(queue.data.counters, queue.counters_base);
+}
+
+/// A port whose device is gone has counted nothing.
+hca::PortCounters device_counters(const Port& port) {
+  return port.hca ? port.hca->counters() : port.counters_base;
+}
+
 RxCounters sum_rx(const rte_eth_dev* dev) {
   RxCounters sum = port_of(dev).rx_retired;
-  for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) { add(sum, queue.data.counters); });
+  for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) { add(sum, counted(queue)); });
   return sum;
 }
 
 TxCounters sum_tx(const rte_eth_dev* dev) {
   TxCounters sum = port_of(dev).tx_retired;
-  for_each_tx(dev, [&sum](uint16_t, const TxQueueConfig& queue) { add(sum, queue.data.counters); });
+  for_each_tx(dev, [&sum](uint16_t, const TxQueueConfig& queue) { add(sum, counted(queue)); });
   return sum;
 }
 
@@ -71,7 +97,7 @@ class Writer {
 };
 
 void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxCounters& tx) {
-  const hca::PortCounters now = port.hca->counters();
+  const hca::PortCounters now = device_counters(port);
   const hca::PortCounters& base = port.counters_base;
   emit("rx_device_frames", now.rx_frames - base.rx_frames);
   emit("rx_no_buffer", now.rx_no_buffer - base.rx_no_buffer);
@@ -127,7 +153,7 @@ void emit_payload(Writer& emit, const Port& port, const rte_eth_dev* dev, const 
 }
 
 void emit_pcie(Writer& emit, const Port& port, uint64_t doorbells) {
-  hw::PcieTally tally = port.hca->pcie();
+  hw::PcieTally tally = port.hca ? port.hca->pcie() : port.pcie_base;
   tally[hw::PcieClass::kDoorbell] = hw::times(doorbells, hw::mmio_write(8));
   for (size_t i = 0; i < hw::kPcieClasses; ++i) {
     const hw::PcieTransfer& now = tally.by_class[i];
@@ -161,34 +187,29 @@ int emit_all(rte_eth_dev* dev, Writer emit) {
 }  // namespace
 
 void add(RxCounters& sum, const RxCounters& more) {
-  sum.packets += more.packets;
-  sum.bytes += more.bytes;
-  sum.no_mbuf += more.no_mbuf;
-  sum.errors += more.errors;
-  sum.flushed += more.flushed;
-  sum.stopped += more.stopped;
-  sum.payload_bytes_nic += more.payload_bytes_nic;
-  sum.payload_bytes_host += more.payload_bytes_host;
+  for (uint64_t RxCounters::*const counter : kRxCounters) sum.*counter += more.*counter;
 }
 
 void add(TxCounters& sum, const TxCounters& more) {
-  sum.packets += more.packets;
-  sum.bytes += more.bytes;
-  sum.errors += more.errors;
-  sum.stopped += more.stopped;
-  sum.foreign_memory += more.foreign_memory;
-  sum.unknown_memory += more.unknown_memory;
-  sum.too_many_segments += more.too_many_segments;
-  sum.empty += more.empty;
-  sum.bad_length += more.bad_length;
-  sum.bad_offload += more.bad_offload;
-  sum.doorbells += more.doorbells;
+  for (uint64_t TxCounters::*const counter : kTxCounters) sum.*counter += more.*counter;
+}
+
+RxCounters since(const RxCounters& now, const RxCounters& base) {
+  RxCounters difference = now;
+  for (uint64_t RxCounters::*const counter : kRxCounters) difference.*counter -= base.*counter;
+  return difference;
+}
+
+TxCounters since(const TxCounters& now, const TxCounters& base) {
+  TxCounters difference = now;
+  for (uint64_t TxCounters::*const counter : kTxCounters) difference.*counter -= base.*counter;
+  return difference;
 }
 
 /// The device knows how far it came: what the driver gave it and it did not take is lost.
 void count_unsent(rte_eth_dev* dev) {
   Port& port = port_of(dev);
-  const hca::PortCounters now = port.hca->counters();
+  const hca::PortCounters now = device_counters(port);
   const TxCounters tx = sum_tx(dev);
   const uint64_t given = tx.packets - tx.errors - tx.stopped;
   const uint64_t taken = now.tx_frames - port.counters_base.tx_frames + now.tx_wire_drops -
@@ -198,7 +219,7 @@ void count_unsent(rte_eth_dev* dev) {
 
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   const Port& port = port_of(dev);
-  const hca::PortCounters now = port.hca->counters();
+  const hca::PortCounters now = device_counters(port);
   const hca::PortCounters& base = port.counters_base;
   const RxCounters rx = sum_rx(dev);
   const TxCounters tx = sum_tx(dev);
@@ -213,28 +234,32 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->oerrors = tx.errors + tx.stopped + tx_dropped(tx);
   for_each_rx(dev, [stats](uint16_t i, const RxQueueConfig& queue) {
     if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
-    stats->q_ipackets[i] = queue.data.counters.packets;
-    stats->q_ibytes[i] = queue.data.counters.bytes;
-    stats->q_errors[i] = queue.data.counters.errors;
+    const RxCounters mine = counted(queue);
+    stats->q_ipackets[i] = mine.packets;
+    stats->q_ibytes[i] = mine.bytes;
+    stats->q_errors[i] = mine.errors + mine.no_mbuf;
   });
   for_each_tx(dev, [stats](uint16_t i, const TxQueueConfig& queue) {
     if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
-    stats->q_opackets[i] = queue.data.counters.packets;
-    stats->q_obytes[i] = queue.data.counters.bytes;
+    const TxCounters mine = counted(queue);
+    stats->q_opackets[i] = mine.packets;
+    stats->q_obytes[i] = mine.bytes;
   });
   return 0;
 }
 
 int stats_reset(rte_eth_dev* dev) {
   Port& port = port_of(dev);
-  port.counters_base = port.hca->counters();
-  port.pcie_base = port.hca->pcie();
+  if (port.hca) {
+    port.counters_base = port.hca->counters();
+    port.pcie_base = port.hca->pcie();
+  }
   port.rx_retired = {};
   port.tx_retired = {};
   for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i)
-    if (auto* queue = rx_queue(dev, i)) queue->data.counters = {};
+    if (auto* queue = rx_queue(dev, i)) queue->counters_base = queue->data.counters;
   for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i)
-    if (auto* queue = tx_queue(dev, i)) queue->data.counters = {};
+    if (auto* queue = tx_queue(dev, i)) queue->counters_base = queue->data.counters;
   return 0;
 }
 

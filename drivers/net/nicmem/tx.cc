@@ -216,6 +216,7 @@ uint16_t tx_burst_of(TxQueue& q, rte_mbuf** packets, uint32_t count) {
 
 uint16_t tx_burst(void* queue, rte_mbuf** packets, uint16_t count) {
   auto& q = *static_cast<TxQueue*>(queue);
+  if (q.keys.refresh()) q.header_range = q.payload_range = {};
   if (count == 0) {  // a program that idles: [DRV-11]
     reclaim_idle(q, 0);
     return 0;

@@ -15,15 +15,24 @@ uint32_t usual_blocks(uint32_t inline_bytes) {
   return hw::send_wqe_blocks(hw::send_wqe_segments(inline_bytes, inline_bytes == 0 ? 2 : 1));
 }
 
+/// Both ends are at the ring's first block, as after a reset of the queue.
+void rewind(TxQueue& data) {
+  data.producer = data.consumer = data.cq_head = 0;
+  data.unsignalled_packets = data.unsignalled_blocks = 0;
+}
+
 }  // namespace
 
-TxQueueConfig::~TxQueueConfig() { stop_tx_queue(*this); }
+TxQueueConfig::~TxQueueConfig() { destroy_tx_queue(*this); }
 
-int tx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned /*socket*/,
-                   const rte_eth_txconf* /*conf*/) {
+int tx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned socket,
+                   const rte_eth_txconf* conf) {
   tx_queue_release(dev, index);
   auto queue = std::make_unique<TxQueueConfig>();
   queue->descriptors = std::max<uint32_t>(descriptors, kMinDescriptors);
+  queue->offloads = conf->offloads | dev->data->dev_conf.txmode.offloads;
+  queue->socket = static_cast<int>(socket);
+  queue->deferred = conf->tx_deferred_start != 0;
   dev->data->tx_queues[index] = queue.release();
   return 0;
 }
@@ -31,13 +40,13 @@ int tx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
 void tx_queue_release(rte_eth_dev* dev, uint16_t index) {
   TxQueueConfig* const queue = tx_queue(dev, index);
   if (queue == nullptr) return;
-  stop_tx_queue(*queue);
-  add(port_of(dev).tx_retired, queue->data.counters);
+  destroy_tx_queue(*queue);
+  add(port_of(dev).tx_retired, since(queue->data.counters, queue->counters_base));
   delete queue;
   dev->data->tx_queues[index] = nullptr;
 }
 
-Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
+Result<void> create_tx_queue(Port& port, TxQueueConfig& queue) {
   TxQueue& data = queue.data;
   const uint32_t wanted = queue.descriptors * usual_blocks(port.args.tx_inline_bytes);
   // room for one WQE of the largest kind at least, whatever the program asked for
@@ -75,16 +84,30 @@ Result<void> start_tx_queue(Port& port, TxQueueConfig& queue) {
   data.max_tso_bytes = can.max_tso_bytes;
   data.queue = queue.sq.get();
   data.is_foreign = is_device_memory;
-  return {};
+  return queue.deferred ? queue.sq->stop() : Result<void>{};
 }
 
-void stop_tx_queue(TxQueueConfig& queue) {
+void destroy_tx_queue(TxQueueConfig& queue) {
   if (queue.sq)
     reclaim(queue.data, 0);  // for error completions; the rest left when the port stopped
   queue.sq.reset();
   queue.cq.reset();
   if (queue.data.sent != nullptr) drain(queue.data);
   queue.data.sent = nullptr;
+}
+
+Result<void> start_tx_queue(TxQueueConfig& queue) {
+  drain(queue.data);  // what a stopped queue was given
+  NM_TRY_VOID(queue.sq->reset());
+  rewind(queue.data);
+  return {};
+}
+
+Result<void> stop_tx_queue(TxQueueConfig& queue) {
+  reclaim(queue.data, 0);  // first: after an error it starts the queue anew
+  NM_TRY_VOID(queue.sq->stop());
+  drain(queue.data);
+  return {};
 }
 
 }  // namespace nicmem::pmd

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a port tells about itself: capabilities, limits, queues.
+#include <cstdio>
+
+#include "port.h"
+
+namespace nicmem::pmd {
+namespace {
+
+uint64_t rx_offloads(const Port& port) {
+  uint64_t offloads =
+      RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_RSS_HASH;
+  if (port.args.split != Split::kOff) offloads |= RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT;
+  if (port.device->hca->capabilities().vlan)
+    offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP | RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
+  return offloads;
+}
+
+/// Never MBUF_FAST_FREE: a packet's segments come from different pools.
+uint64_t tx_offloads(const Port& port) {
+  const hca::Capabilities& can = port.device->hca->capabilities();
+  uint64_t offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (can.checksum)
+    offloads |=
+        RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+  if (can.max_tso_bytes != 0) offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
+  if (can.vlan) offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
+  return offloads;
+}
+
+rte_eth_desc_lim descriptor_limits(uint16_t segments) {
+  return {.nb_max = kMaxDescriptors,
+          .nb_min = kMinDescriptors,
+          .nb_align = 1,
+          .nb_seg_max = segments,
+          .nb_mtu_seg_max = segments};
+}
+
+}  // namespace
+
+int dev_info(rte_eth_dev* dev, rte_eth_dev_info* out) {
+  const Port& port = port_of(dev);
+  if (!port.device) return -EIO;
+  out->max_mac_addrs = RTE_ETH_NUM_RECEIVE_MAC_ADDR;
+  out->min_rx_bufsize = kMinHeader;
+  out->max_rx_pktlen = max_frame_of(kMaxMtu);
+  out->min_mtu = kMinMtu;
+  out->max_mtu = kMaxMtu;
+  out->max_rx_queues = kMaxQueues;
+  out->max_tx_queues = kMaxQueues;
+  out->rx_offload_capa = out->rx_queue_offload_capa = rx_offloads(port);
+  out->tx_offload_capa = out->tx_queue_offload_capa = tx_offloads(port);
+  // filters are of the port
+  out->rx_queue_offload_capa &= ~uint64_t{RTE_ETH_RX_OFFLOAD_VLAN_FILTER};
+  out->flow_type_rss_offloads = kRssTypes;
+  out->hash_key_size = static_cast<uint8_t>(port.rss.key.size());
+  out->reta_size =
+      port.rss.table.empty() ? kMinRetaSize : static_cast<uint16_t>(port.rss.table.size());
+  out->rx_seg_capa.multi_pools = 1;
+  out->rx_seg_capa.offset_allowed = 1;
+  out->rx_seg_capa.offset_align_log2 = 0;
+  out->rx_seg_capa.max_nseg = kMaxRxSegments;
+  out->rx_desc_lim = descriptor_limits(kMaxRxSegments);
+  out->tx_desc_lim = descriptor_limits(kMaxTxSegments - 2);
+  out->default_rxportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
+  out->default_txportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
+  out->default_rxconf.rx_drop_en = 1;
+  out->speed_capa = RTE_ETH_LINK_SPEED_100G;
+  return 0;
+}
+
+const uint32_t* supported_ptypes(rte_eth_dev* /*dev*/) {
+  static const uint32_t types[] = {RTE_PTYPE_L2_ETHER, RTE_PTYPE_L3_IPV4,     RTE_PTYPE_L3_IPV4_EXT,
+                                   RTE_PTYPE_L3_IPV6,  RTE_PTYPE_L3_IPV6_EXT, RTE_PTYPE_L4_FRAG,
+                                   RTE_PTYPE_L4_TCP,   RTE_PTYPE_L4_UDP,      RTE_PTYPE_UNKNOWN};
+  return types;
+}
+
+/// Types cost nothing here: all are reported, whichever the program cares for.
+int ptypes_set(rte_eth_dev* /*dev*/, uint32_t /*mask*/) { return 0; }
+
+void rxq_info(rte_eth_dev* dev, uint16_t index, rte_eth_rxq_info* out) {
+  const RxQueueConfig& queue = *rx_queue(dev, index);
+  out->mp = queue.pool != nullptr ? queue.pool : queue.given.front().mp;
+  out->conf.offloads = queue.offloads;
+  out->conf.rx_deferred_start = queue.deferred ? 1 : 0;
+  out->conf.rx_drop_en = 1;  // a full ring never holds up other queues
+  out->nb_desc = static_cast<uint16_t>(queue.descriptors);
+  out->scattered_rx = queue.data.num_segments > 1;
+  out->rx_buf_size = rte_pktmbuf_data_room_size(out->mp) - RTE_PKTMBUF_HEADROOM;
+}
+
+void txq_info(rte_eth_dev* dev, uint16_t index, rte_eth_txq_info* out) {
+  const TxQueueConfig& queue = *tx_queue(dev, index);
+  out->nb_desc = static_cast<uint16_t>(queue.descriptors);
+  out->conf.offloads = queue.offloads;
+  out->conf.tx_deferred_start = queue.deferred ? 1 : 0;
+}
+
+int fw_version(rte_eth_dev* dev, char* out, size_t size) {
+  const Port& port = port_of(dev);
+  if (!port.device) return -EIO;
+  const int length = std::snprintf(out, size, "%s", port.device->hca->capabilities().name.c_str());
+  return static_cast<size_t>(length) < size ? 0 : length + 1;  // ethdev: what it would take
+}
+
+}  // namespace nicmem::pmd
