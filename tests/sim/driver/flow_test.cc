@@ -13,6 +13,7 @@ namespace nicmem::test {
 namespace {
 
 constexpr uint16_t kQueues = 2;
+constexpr uint64_t kFdir = RTE_MBUF_F_RX_FDIR | RTE_MBUF_F_RX_FDIR_ID;
 
 class DriverFlow : public testing::Test {
  protected:
@@ -64,6 +65,8 @@ class DriverFlow : public testing::Test {
       for (uint16_t i = 0; i < count; ++i) {
         EXPECT_EQ(found, -1) << "twice";
         found = q;
+        flags = packets[i]->ol_flags;
+        reported = packets[i]->hash.fdir.hi;
         EXPECT_EQ(bytes_of(packets[i]), bytes);
         rte_pktmbuf_free(packets[i]);
       }
@@ -81,6 +84,8 @@ class DriverFlow : public testing::Test {
 
   Cable cable{{.arguments = "mode=nicmem,split=force,header=64,sram=256KiB"}};
   rte_flow_error error{};
+  uint64_t flags = 0;     // of the packet that queue_of() saw last
+  uint32_t reported = 0;  // its mark
 };
 
 rte_flow_item_udp port_spec(uint16_t port) {
@@ -228,6 +233,27 @@ TEST_F(DriverFlow, DRV_46_AsManyRulesAsAPortTakesAndOneMore) {
   EXPECT_EQ(rte_flow_validate(id(), &pieces.attr, pieces.pattern(), pieces.actions(), &error),
             -ENOSPC);
   EXPECT_EQ(queue_of(udp(1, 1)), 0);
+}
+
+TEST_F(DriverFlow, DRV_46_MarksAndFlagsAreReported) {
+  for (const uint32_t number : {0u, 1u, pmd::kMaxMark}) {
+    const rte_flow_action_mark mark{.id = number};
+    FlowPieces pieces;
+    pieces.item(RTE_FLOW_ITEM_TYPE_IPV4).action(RTE_FLOW_ACTION_TYPE_MARK, &mark).queue(1);
+    rte_flow* const flow = create(pieces);
+    ASSERT_NE(flow, nullptr) << error.message;
+    EXPECT_EQ(queue_of(udp(1, 1)), 1);
+    EXPECT_EQ(flags & kFdir, kFdir);
+    EXPECT_EQ(reported, number);
+    ASSERT_EQ(rte_flow_destroy(id(), flow, &error), 0);
+  }
+  FlowPieces pieces;
+  pieces.item(RTE_FLOW_ITEM_TYPE_IPV4).action(RTE_FLOW_ACTION_TYPE_FLAG).queue(1);
+  ASSERT_NE(create(pieces), nullptr) << error.message;
+  EXPECT_EQ(queue_of(udp(1, 1)), 1);
+  EXPECT_EQ(flags & kFdir, RTE_MBUF_F_RX_FDIR) << "flagged, without a number";
+  EXPECT_EQ(queue_of(frame(100)), 0);
+  EXPECT_EQ(flags & kFdir, 0u);
 }
 
 /// Anything: mostly what is accepted, so that whole rules are, too.
