@@ -102,8 +102,8 @@ def problems_of(x, offered=None):
         if left != right:
             found.append(f"{name}: {left} != {right}")
 
-    kept = ("rx_device_frames", "rx_no_buffer", "rx_oversize", "rx_filtered", "rx_wqe_error",
-            "rx_malformed", "wire_held")
+    kept = ("rx_device_frames", "rx_no_buffer", "rx_oversize", "rx_filtered", "rx_dropped_by_rule",
+            "rx_wqe_error", "rx_malformed", "wire_held")
     check("offered", x["wire_generated"] if offered is None else offered, sum(x[k] for k in kept))
     check("received", x["rx_device_frames"],
           x["rx_good_packets"] + x["rx_no_mbuf"] + x["rx_stopped"])

@@ -70,7 +70,8 @@ Result<void> steer(Port& port) {
     (mac.is_group() ? multicast : unicast).push_back(mac);
   }
   hca::SteeringOptions options{.promiscuous = data.promiscuous != 0,
-                               .all_multicast = data.all_multicast != 0};
+                               .all_multicast = data.all_multicast != 0,
+                               .isolated = port.flows.isolated};
   options.unicast = unicast;
   options.multicast = multicast;
   if ((data.dev_conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0)

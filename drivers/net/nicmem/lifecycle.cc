@@ -29,6 +29,10 @@ Result<void> create_queues(Port& port) {
     NM_TRY_VOID(create_tx_queue(port, *tx_queue(port.ethdev, i)));
   NM_TRY_VOID(port.hca->set_max_frame(max_frame_of(data.mtu)));
   NM_TRY_VOID(steer(port));
+  std::vector<hca::ReceiveQueue*> queues;
+  for (uint16_t i = 0; i < data.nb_rx_queues; ++i)
+    queues.push_back(rx_queue(port.ethdev, i)->rq.get());
+  NM_TRY_VOID(port.flows.start(*port.hca, std::move(queues)));
   return port.hca->start();
 }
 
@@ -36,6 +40,7 @@ void destroy_queues(Port& port) {
   const rte_eth_dev_data& data = *port.ethdev->data;
   if (!port.hca) return;
   port.hca->stop();
+  port.flows.stop();
   static_cast<void>(port.hca->steer({}));  // the queues are about to go
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i)
     if (auto* queue = rx_queue(port.ethdev, i)) destroy_rx_queue(*queue);
@@ -112,6 +117,7 @@ int stop_port(rte_eth_dev* dev) {
 /// ethdev has stopped the port. It comes back as a new one that keeps its addresses.
 int reset_port(rte_eth_dev* dev) {
   Port& port = port_of(dev);
+  port.flows.flush();
   release_queues(dev);
   close_device(port);
   return to_rte(port, open_device(port));
@@ -121,6 +127,7 @@ int close_port(rte_eth_dev* dev) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) return 0;
   Port* const port = &port_of(dev);
   port->events->detach();
+  port->flows.flush();
   release_queues(dev);
   delete port;
   return 0;

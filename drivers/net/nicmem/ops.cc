@@ -59,6 +59,8 @@ eth_dev_ops make_ops() {
   ops.tx_queue_stop = tx_queue_stop;
   ops.tx_done_cleanup = tx_done_cleanup;
 
+  ops.flow_ops_get = flow_ops_get;
+
   ops.stats_get = stats_get;
   ops.stats_reset = stats_reset;
   ops.xstats_get = xstats_get;

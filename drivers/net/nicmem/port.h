@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device.h"
+#include "flow.h"
 #include "link.h"
 #include "payload_pool.h"
 #include "rss.h"
@@ -75,6 +76,8 @@ struct Port {
   hw::PcieTally pcie_base{};
   RxCounters rx_retired{};  // of queues that a new configuration has replaced
   TxCounters tx_retired{};
+  FlowTable flows;
+  std::string flow_error;  // the last one that rte_flow reported
   bool warned_no_split = false;
 
   ~Port();

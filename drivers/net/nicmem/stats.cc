@@ -103,6 +103,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("rx_no_buffer", now.rx_no_buffer - base.rx_no_buffer);
   emit("rx_oversize", now.rx_oversize - base.rx_oversize);
   emit("rx_filtered", now.rx_filtered - base.rx_filtered);
+  emit("rx_dropped_by_rule", now.rx_dropped_by_rule - base.rx_dropped_by_rule);
   emit("rx_wqe_error", now.rx_error - base.rx_error);
   emit("rx_malformed", now.rx_malformed - base.rx_malformed);
   emit("rx_no_mbuf", rx.no_mbuf);

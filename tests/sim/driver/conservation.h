@@ -74,7 +74,7 @@ inline void check_frames(const TestPort& port) {
 inline void check_cable(const TestPort& from, const TestPort& to) {
   uint64_t seen = 0;
   for (const char* name : {"rx_device_frames", "rx_no_buffer", "rx_oversize", "rx_filtered",
-                           "rx_wqe_error", "rx_malformed", "wire_held"})
+                           "rx_dropped_by_rule", "rx_wqe_error", "rx_malformed", "wire_held"})
     seen += to.xstat(name);
   EXPECT_EQ(from.xstat("tx_device_frames"), seen);
 }
