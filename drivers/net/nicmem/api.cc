@@ -18,7 +18,7 @@ namespace {
 Port* find_port(uint16_t port_id) {
   if (!rte_eth_dev_is_valid_port(port_id)) return nullptr;
   rte_eth_dev& dev = rte_eth_devices[port_id];
-  return dev.dev_ops == &kOps ? &port_of(dev) : nullptr;
+  return dev.dev_ops == &kOps && port_of(dev).device ? &port_of(dev) : nullptr;
 }
 
 nicmem_memory* handle(const Port& port) {

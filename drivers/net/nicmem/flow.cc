@@ -7,6 +7,7 @@
 
 #include "nicmem/errno.h"
 #include "port.h"
+#include "ports.h"
 
 namespace nicmem::pmd {
 namespace {
@@ -62,6 +63,11 @@ int validate(rte_eth_dev* dev, const rte_flow_attr* attributes, const rte_flow_i
   return flow ? 0 : report(error, flow.error());
 }
 
+void look_for_marks(const rte_eth_dev* dev) {
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i)
+    if (RxQueueConfig* const queue = rx_queue(dev, i)) look_for_extras(queue->data);
+}
+
 rte_flow* create(rte_eth_dev* dev, const rte_flow_attr* attributes, const rte_flow_item pattern[],
                  const rte_flow_action actions[], rte_flow_error* error) {
   auto flow = check(dev, attributes, pattern, actions);
@@ -71,7 +77,10 @@ rte_flow* create(rte_eth_dev* dev, const rte_flow_attr* attributes, const rte_fl
   }
   Port& port = port_of(dev);
   const auto made = port.flows.create(std::move(*flow));
-  if (made) return *made;
+  if (made) {
+    if (port.flows.marks()) look_for_marks(dev);
+    return *made;
+  }
   report(port, error, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, made.error());
   return nullptr;
 }
@@ -116,14 +125,14 @@ int isolate(rte_eth_dev* dev, int set, rte_flow_error* error) {
   return report(port, error, RTE_FLOW_ERROR_TYPE_UNSPECIFIED, nullptr, steered.error());
 }
 
-constexpr rte_flow_ops kFlowOps = [] {
+const rte_flow_ops kFlowOps = [] {
   rte_flow_ops ops{};
-  ops.validate = validate;
-  ops.create = create;
-  ops.destroy = destroy;
-  ops.flush = flush;
-  ops.query = query;
-  ops.isolate = isolate;
+  ops.validate = locked<validate>;
+  ops.create = locked<create>;
+  ops.destroy = locked<destroy>;
+  ops.flush = locked<flush>;
+  ops.query = locked<query>;
+  ops.isolate = locked<isolate>;
   return ops;
 }();
 
@@ -151,6 +160,11 @@ Result<rte_flow*> FlowTable::create(Flow flow) {
 std::list<rte_flow>::iterator FlowTable::find(const rte_flow* flow) {
   return std::find_if(flows_.begin(), flows_.end(),
                       [flow](const rte_flow& one) { return &one == flow; });
+}
+
+bool FlowTable::marks() const {
+  return std::any_of(flows_.begin(), flows_.end(),
+                     [](const rte_flow& one) { return one.flow.options.tag != 0; });
 }
 
 Result<void> FlowTable::destroy(const rte_flow* flow) {

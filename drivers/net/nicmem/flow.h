@@ -70,6 +70,8 @@ class FlowTable {
 
   size_t size() const { return flows_.size(); }
   bool full() const { return flows_.size() >= kMaxFlows; }
+  /// Whether some rule marks or flags frames.
+  bool marks() const;
 
   /// Also on the device, if the table is in force. On failure everything is as before.
   Result<rte_flow*> create(Flow flow);

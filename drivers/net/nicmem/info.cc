@@ -104,4 +104,47 @@ int fw_version(rte_eth_dev* dev, char* out, size_t size) {
   return static_cast<size_t>(length) < size ? 0 : length + 1;  // ethdev: what it would take
 }
 
+Footprint footprint_of(const Port& port) {
+  Footprint sum;
+  const rte_eth_dev_data& data = *port.ethdev->data;
+  for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
+    const RxQueueConfig* const queue = rx_queue(port.ethdev, i);
+    if (queue == nullptr || !queue->rq) continue;
+    sum.rings += queue->rq->ring.size_bytes() + queue->cq->ring.size_bytes();
+    for (size_t at = 0; at < queue->mbufs.size(); ++at) {
+      const rte_mbuf* const mbuf = queue->mbufs[at];
+      if (mbuf == nullptr) continue;
+      (at % kMaxRxSegments == 0 ? sum.posted_first : sum.posted_other) +=
+          sizeof *mbuf + rte_pktmbuf_priv_size(mbuf->pool) + mbuf->buf_len;
+    }
+  }
+  for (uint16_t i = 0; i < data.nb_tx_queues; ++i)
+    if (const TxQueueConfig* const queue = tx_queue(port.ethdev, i); queue && queue->sq)
+      sum.rings += queue->sq->ring.size_bytes() + queue->cq->ring.size_bytes();
+  return sum;
+}
+
+int priv_dump(rte_eth_dev* dev, FILE* file) {
+  const Port& port = port_of(dev);
+  const Footprint footprint = footprint_of(port);
+  std::fprintf(file, "net_nicmem port %s: mode %s, header %u, tx_inline %u, device %s\n",
+               port.name.c_str(), name_of(port.args.mode), port.args.header_bytes,
+               port.args.tx_inline_bytes, port.device ? port.device->name.c_str() : "gone");
+  std::fprintf(file, "  rings %zu bytes, posted %zu bytes of first and %zu of further segments\n",
+               footprint.rings, footprint.posted_first, footprint.posted_other);
+  for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
+    const RxQueueConfig* const queue = rx_queue(dev, i);
+    if (queue == nullptr) continue;
+    std::fprintf(file, "  rx queue %u: %u WQEs, segments of", i, queue->data.depth);
+    for (uint32_t k = 0; k < queue->data.num_segments; ++k)
+      std::fprintf(file, " %u", queue->data.segments[k].length);
+    std::fprintf(file, " bytes, %u consumed\n", queue->data.head);
+  }
+  for (uint16_t i = 0; i < dev->data->nb_tx_queues; ++i)
+    if (const TxQueueConfig* const queue = tx_queue(dev, i))
+      std::fprintf(file, "  tx queue %u: %u blocks, %u packets in flight\n", i, queue->data.depth,
+                   queue->data.sent_head - queue->data.sent_tail);
+  return 0;
+}
+
 }  // namespace nicmem::pmd

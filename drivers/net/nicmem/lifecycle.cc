@@ -117,18 +117,26 @@ int stop_port(rte_eth_dev* dev) {
 /// ethdev has stopped the port. It comes back as a new one that keeps its addresses.
 int reset_port(rte_eth_dev* dev) {
   Port& port = port_of(dev);
-  port.flows.flush();
-  release_queues(dev);
-  close_device(port);
-  return to_rte(port, open_device(port));
+  port.events->detach();
+  {
+    const std::lock_guard lock(control_mutex());
+    port.flows.flush();
+    release_queues(dev);
+    close_device(port);
+    if (const auto opened = open_device(port); !opened) return to_rte(port, opened);
+  }
+  port.events->attach(dev);
+  return 0;
 }
 
 int close_port(rte_eth_dev* dev) {
   if (rte_eal_process_type() != RTE_PROC_PRIMARY) return 0;
   Port* const port = &port_of(dev);
   port->events->detach();
+  const std::lock_guard lock(control_mutex());
   port->flows.flush();
   release_queues(dev);
+  remove_port(*port);
   delete port;
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "log.h"
 #include "nicmem/errno.h"
 #include "port.h"
+#include "ports.h"
 
 namespace nicmem::pmd {
 namespace {
@@ -13,59 +14,58 @@ int tx_done_cleanup(void* queue, uint32_t limit) {
 
 eth_dev_ops make_ops() {
   eth_dev_ops ops{};
-  ops.dev_configure = configure;
-  ops.dev_start = start_port;
-  ops.dev_stop = stop_port;
+  ops.dev_configure = locked<configure>;
+  ops.dev_start = locked<start_port>;
+  ops.dev_stop = locked<stop_port>;
   ops.dev_reset = reset_port;
   ops.dev_close = close_port;
-  ops.mtu_set = mtu_set;
+  ops.mtu_set = locked<mtu_set>;
 
-  ops.dev_infos_get = dev_info;
+  ops.dev_infos_get = locked<dev_info>;
   ops.dev_supported_ptypes_get = supported_ptypes;
   ops.dev_ptypes_set = ptypes_set;
-  ops.rxq_info_get = rxq_info;
-  ops.txq_info_get = txq_info;
-  ops.fw_version_get = fw_version;
+  ops.rxq_info_get = locked<rxq_info>;
+  ops.txq_info_get = locked<txq_info>;
+  ops.fw_version_get = locked<fw_version>;
+  ops.eth_dev_priv_dump = locked<priv_dump>;
 
   ops.link_update = link_update;
-  ops.dev_set_link_up = set_link_up;
-  ops.dev_set_link_down = set_link_down;
+  ops.dev_set_link_up = locked<set_link_up>;
+  ops.dev_set_link_down = locked<set_link_down>;
   ops.is_removed = is_removed;
 
-  ops.promiscuous_enable = promiscuous_enable;
-  ops.promiscuous_disable = promiscuous_disable;
-  ops.allmulticast_enable = allmulticast_enable;
-  ops.allmulticast_disable = allmulticast_disable;
-  ops.mac_addr_set = mac_addr_set;
-  ops.mac_addr_add = mac_addr_add;
-  ops.mac_addr_remove = mac_addr_remove;
-  ops.set_mc_addr_list = set_mc_addr_list;
-  ops.vlan_filter_set = vlan_filter_set;
-  ops.vlan_offload_set = vlan_offload_set;
-  ops.vlan_strip_queue_set = vlan_strip_queue_set;
+  ops.promiscuous_enable = locked<promiscuous_enable>;
+  ops.promiscuous_disable = locked<promiscuous_disable>;
+  ops.allmulticast_enable = locked<allmulticast_enable>;
+  ops.allmulticast_disable = locked<allmulticast_disable>;
+  ops.mac_addr_set = locked<mac_addr_set>;
+  ops.mac_addr_add = locked<mac_addr_add>;
+  ops.mac_addr_remove = locked<mac_addr_remove>;
+  ops.set_mc_addr_list = locked<set_mc_addr_list>;
+  ops.vlan_filter_set = locked<vlan_filter_set>;
+  ops.vlan_offload_set = locked<vlan_offload_set>;
+  ops.vlan_strip_queue_set = locked<vlan_strip_queue_set>;
 
-  ops.reta_update = reta_update;
-  ops.reta_query = reta_query;
-  ops.rss_hash_update = rss_hash_update;
-  ops.rss_hash_conf_get = rss_hash_conf_get;
+  ops.reta_update = locked<reta_update>;
+  ops.reta_query = locked<reta_query>;
+  ops.rss_hash_update = locked<rss_hash_update>;
+  ops.rss_hash_conf_get = locked<rss_hash_conf_get>;
 
-  ops.rx_queue_setup = rx_queue_setup;
-  ops.rx_queue_release = rx_queue_release;
-  ops.rx_queue_start = rx_queue_start;
-  ops.rx_queue_stop = rx_queue_stop;
-  ops.tx_queue_setup = tx_queue_setup;
-  ops.tx_queue_release = tx_queue_release;
-  ops.tx_queue_start = tx_queue_start;
-  ops.tx_queue_stop = tx_queue_stop;
+  ops.rx_queue_setup = locked<rx_queue_setup>;
+  ops.rx_queue_release = locked<rx_queue_release>;
+  ops.rx_queue_start = locked<rx_queue_start>;
+  ops.rx_queue_stop = locked<rx_queue_stop>;
+  ops.tx_queue_setup = locked<tx_queue_setup>;
+  ops.tx_queue_release = locked<tx_queue_release>;
+  ops.tx_queue_start = locked<tx_queue_start>;
+  ops.tx_queue_stop = locked<tx_queue_stop>;
   ops.tx_done_cleanup = tx_done_cleanup;
 
-  ops.flow_ops_get = flow_ops_get;
-
-  ops.stats_get = stats_get;
-  ops.stats_reset = stats_reset;
-  ops.xstats_get = xstats_get;
-  ops.xstats_get_names = xstats_get_names;
-  ops.xstats_reset = stats_reset;
+  ops.stats_get = locked<stats_get>;
+  ops.stats_reset = locked<stats_reset>;
+  ops.xstats_get = locked<xstats_get>;
+  ops.xstats_get_names = locked<xstats_get_names>;
+  ops.xstats_reset = locked<stats_reset>;
   return ops;
 }
 
@@ -73,7 +73,9 @@ eth_dev_ops make_ops() {
 
 const eth_dev_ops kOps = make_ops();
 
-Port& port_of(const rte_eth_dev& dev) { return **static_cast<Port**>(dev.data->dev_private); }
+Port& port_of(const rte_eth_dev& dev) {
+  return *static_cast<SharedPort*>(dev.data->dev_private)->port;
+}
 Port& port_of(const rte_eth_dev* dev) { return port_of(*dev); }
 
 int to_rte(const Port& port, const Result<void>& result) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bitset>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@
 #include "flow.h"
 #include "link.h"
 #include "payload_pool.h"
+#include "ports.h"
 #include "rss.h"
 #include "rx.h"
+#include "secondary.h"
 #include "tx.h"
 
 namespace nicmem::pmd {
@@ -111,6 +114,15 @@ int ptypes_set(rte_eth_dev* dev, uint32_t mask);
 void rxq_info(rte_eth_dev* dev, uint16_t index, rte_eth_rxq_info* out);
 void txq_info(rte_eth_dev* dev, uint16_t index, rte_eth_txq_info* out);
 int fw_version(rte_eth_dev* dev, char* out, size_t size);
+int priv_dump(rte_eth_dev* dev, FILE* file);
+
+/// Bytes of host and device memory that the started queues hold now.
+struct Footprint {
+  size_t rings = 0;
+  size_t posted_first = 0;  // buffers that start a frame, with their mbufs
+  size_t posted_other = 0;  // of further segments
+};
+Footprint footprint_of(const Port& port);
 
 // rxq.cc
 int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned socket,
@@ -143,6 +155,8 @@ RxCounters since(const RxCounters& now, const RxCounters& base);
 TxCounters since(const TxCounters& now, const TxCounters& base);
 /// Counts what was given to the device and never left. The port has stopped, its queues are gone.
 void count_unsent(rte_eth_dev* dev);
+/// Doorbells included.
+hw::PcieTally pcie_since_reset(const Port& port);
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats);
 int stats_reset(rte_eth_dev* dev);
 int xstats_get(rte_eth_dev* dev, rte_eth_xstat* out, unsigned size);

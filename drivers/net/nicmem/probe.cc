@@ -30,10 +30,9 @@ Result<std::unique_ptr<Port>> make_port(const std::string& name, const char* tex
 
 int probe(rte_vdev_device* vdev) {
   const char* const name = rte_vdev_device_name(vdev);
-  if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-    NM_LOG(ERR, "%s: a secondary process cannot use this port", name);
-    return -ENOTSUP;
-  }
+  if (rte_eal_process_type() != RTE_PROC_PRIMARY) return attach_secondary(vdev);
+  answer_secondaries();
+  const std::lock_guard lock(control_mutex());
   PayloadPool::reap();  // a device that waited for its last buffers must not be found again
   auto port = make_port(name, rte_vdev_device_args(vdev));
   if (!port) {
@@ -43,7 +42,7 @@ int probe(rte_vdev_device* vdev) {
   auto* const addresses = static_cast<rte_ether_addr*>(
       rte_calloc("nicmem_mac", RTE_ETH_NUM_RECEIVE_MAC_ADDR, sizeof(rte_ether_addr), 0));
   rte_eth_dev* const dev =
-      addresses == nullptr ? nullptr : rte_eth_vdev_allocate(vdev, sizeof(Port*));
+      addresses == nullptr ? nullptr : rte_eth_vdev_allocate(vdev, sizeof(SharedPort));
   if (dev == nullptr) {
     rte_free(addresses);
     NM_LOG(ERR, "%s: no memory or no free port number for another ethdev", name);
@@ -52,7 +51,8 @@ int probe(rte_vdev_device* vdev) {
   *addresses = (*port)->mac;
   (*port)->ethdev = dev;
   (*port)->events->attach(dev);
-  *static_cast<Port**>(dev->data->dev_private) = port->release();
+  add_port(**port);
+  static_cast<SharedPort*>(dev->data->dev_private)->port = port->release();
   dev->data->mac_addrs = addresses;
   dev->data->promiscuous = port_of(dev).args.promiscuous ? 1 : 0;
   dev->data->dev_link.link_speed = RTE_ETH_SPEED_NUM_100G;

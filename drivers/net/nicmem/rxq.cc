@@ -227,8 +227,8 @@ Result<void> create_rx_queue(Port& port, RxQueueConfig& queue) {
   data.keys = KeyCache(port.device->map.get());
   data.checksum_flags = (queue.offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM) != 0;
   data.hash = (queue.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
-  data.extras =
-      data.hash || data.checksum_flags || (queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0;
+  data.extras = data.hash || data.checksum_flags ||
+                (queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0 || port.flows.marks();
   // the list ends after num_segments entries
   const hw::DataSegment end{be32(0), be32(hw::kInvalidKey), be64(0)};
   auto* entry = reinterpret_cast<hw::DataSegment*>(data.wqes);

@@ -146,26 +146,24 @@ void emit_payload(Writer& emit, const Port& port, const rte_eth_dev* dev, const 
     in_flight += queue.data.sent_head - queue.data.sent_tail;
   });
   emit("tx_in_flight", in_flight);
-  const MemoryStats stats = port.device->memory ? port.device->memory->stats() : MemoryStats{};
-  emit("nicmem_bytes", port.device->memory ? port.device->memory->size() : 0);
+  const Memory* const memory = port.device ? port.device->memory.get() : nullptr;
+  const MemoryStats stats = memory != nullptr ? memory->stats() : MemoryStats{};
+  emit("nicmem_bytes", memory != nullptr ? memory->size() : 0);
   emit("nicmem_reads", stats.reads);
   emit("slow_reads", stats.slow_reads);
   emit("slow_reads_refused", stats.slow_reads_refused);
 }
 
-void emit_pcie(Writer& emit, const Port& port, uint64_t doorbells) {
-  hw::PcieTally tally = port.hca ? port.hca->pcie() : port.pcie_base;
-  tally[hw::PcieClass::kDoorbell] = hw::times(doorbells, hw::mmio_write(8));
+void emit_pcie(Writer& emit, const hw::PcieTally& tally, uint64_t doorbells) {
   for (size_t i = 0; i < hw::kPcieClasses; ++i) {
-    const hw::PcieTransfer& now = tally.by_class[i];
-    const hw::PcieTransfer& base = port.pcie_base.by_class[i];
+    const hw::PcieTransfer& moved = tally.by_class[i];
     const struct {
       const char* name;
       uint64_t value;
-    } rows[] = {{"out_bytes", now.out.bytes - base.out.bytes},
-                {"out_tlps", now.out.tlps - base.out.tlps},
-                {"in_bytes", now.in.bytes - base.in.bytes},
-                {"in_tlps", now.in.tlps - base.in.tlps}};
+    } rows[] = {{"out_bytes", moved.out.bytes},
+                {"out_tlps", moved.out.tlps},
+                {"in_bytes", moved.in.bytes},
+                {"in_tlps", moved.in.tlps}};
     for (const auto& row : rows) {
       char label[64];
       std::snprintf(label, sizeof label, "pcie_%s_%s", hw::kPcieClassNames[i], row.name);
@@ -175,13 +173,15 @@ void emit_pcie(Writer& emit, const Port& port, uint64_t doorbells) {
   emit("tx_doorbells", doorbells);
 }
 
+/// Telemetry asks from its own thread, also for a port that has just gone.
 int emit_all(rte_eth_dev* dev, Writer emit) {
+  if (live_port(dev) == nullptr) return -ENODEV;
   const Port& port = port_of(dev);
   const RxCounters rx = sum_rx(dev);
   const TxCounters tx = sum_tx(dev);
   emit_frames(emit, port, rx, tx);
   emit_payload(emit, port, dev, rx);
-  emit_pcie(emit, port, tx.doorbells);
+  emit_pcie(emit, pcie_since_reset(port), tx.doorbells);
   return emit.count();
 }
 
@@ -218,7 +218,22 @@ void count_unsent(rte_eth_dev* dev) {
   if (given > taken) port.tx_retired.stopped += given - taken;
 }
 
+hw::PcieTally pcie_since_reset(const Port& port) {
+  hw::PcieTally tally = port.hca ? port.hca->pcie() : port.pcie_base;
+  for (size_t i = 0; i < hw::kPcieClasses; ++i) {
+    hw::PcieTransfer& moved = tally.by_class[i];
+    const hw::PcieTransfer& base = port.pcie_base.by_class[i];
+    moved.out.bytes -= base.out.bytes;
+    moved.out.tlps -= base.out.tlps;
+    moved.in.bytes -= base.in.bytes;
+    moved.in.tlps -= base.in.tlps;
+  }
+  tally[hw::PcieClass::kDoorbell] = hw::times(sum_tx(port.ethdev).doorbells, hw::mmio_write(8));
+  return tally;
+}
+
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
+  if (live_port(dev) == nullptr) return -ENODEV;
   const Port& port = port_of(dev);
   const hca::PortCounters now = device_counters(port);
   const hca::PortCounters& base = port.counters_base;

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The control side of ethdev's contract: hashing, filters, queues on their own, link, reset,
+// removal.
+#include <rte_dev.h>
+
+#include <numeric>
+
+#include "conservation.h"
+#include "support/frames.h"
+
+namespace nicmem::test {
+namespace {
+
+constexpr uint16_t kQueues = 4;
+
+Bytes udp(uint32_t source, uint32_t destination, uint16_t from, uint16_t to) {
+  const Frame made =
+      make_ipv4({.source = source, .destination = destination, .payload_bytes = 100});
+  Bytes bytes(made.size());
+  std::memcpy(bytes.data(), made.data(), made.size());
+  bytes[34] = static_cast<uint8_t>(from >> 8), bytes[35] = static_cast<uint8_t>(from);
+  bytes[36] = static_cast<uint8_t>(to >> 8), bytes[37] = static_cast<uint8_t>(to);
+  for (uint32_t i = 0; i < 6; ++i) bytes[i] = 0xff;
+  return bytes;
+}
+
+struct Queues {
+  uint64_t types = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP;
+  uint64_t offloads = 0;
+  uint8_t* key = nullptr;
+  uint8_t key_bytes = 0;
+  uint16_t deferred = UINT16_MAX;  // this queue
+};
+
+int configure(const TestPort& port, const Queues& how) {
+  rte_eth_conf conf{};
+  conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+  conf.rxmode.offloads = how.offloads;
+  conf.rx_adv_conf.rss_conf = {
+      .rss_key = how.key, .rss_key_len = how.key_bytes, .rss_hf = how.types};
+  if (const int error = rte_eth_dev_configure(port.id(), kQueues, kQueues, &conf); error != 0)
+    return error;
+  for (uint16_t q = 0; q < kQueues; ++q) {
+    rte_eth_rxconf rx{};
+    rx.rx_deferred_start = q == how.deferred;
+    rte_eth_txconf tx{};
+    tx.tx_deferred_start = q == how.deferred;
+    if (const int error = rte_eth_rx_queue_setup(port.id(), q, 64, 0, &rx, port.pool()); error != 0)
+      return error;
+    if (const int error = rte_eth_tx_queue_setup(port.id(), q, 64, 0, &tx); error != 0)
+      return error;
+  }
+  return rte_eth_dev_start(port.id());
+}
+
+/// A cable to a port with kQueues queues.
+class Spread : public Cable {
+ public:
+  explicit Spread(const Queues& how = {}, const std::string& arguments = "mode=host")
+      : Cable({.arguments = arguments}) {
+    there.stop();
+    EXPECT_EQ(configure(there, how), 0);
+    EXPECT_EQ(rte_eth_promiscuous_enable(there.id()), 0);
+  }
+  /// The queue at which a frame arrives, or -1.
+  int queue_of(const Bytes& bytes) const {
+    carry(bytes);
+    return polled();
+  }
+  int polled() const {
+    int at = -1;
+    for (uint16_t q = 0; q < kQueues; ++q) {
+      rte_mbuf* packets[64];
+      const uint16_t count = rte_eth_rx_burst(there.id(), q, packets, 64);
+      if (count == 0) continue;
+      at = q;
+      rte_pktmbuf_free_bulk(packets, count);
+    }
+    return at;
+  }
+};
+
+using Reta = std::vector<rte_eth_rss_reta_entry64>;
+Reta all_to(uint16_t queue, uint16_t size) {
+  Reta reta(size / RTE_ETH_RETA_GROUP_SIZE);
+  for (auto& group : reta) {
+    group.mask = UINT64_MAX;
+    std::fill_n(group.reta, RTE_ETH_RETA_GROUP_SIZE, queue);
+  }
+  return reta;
+}
+
+TEST(DriverRss, TheRedirectionTableIsTheProgramsOwn) {
+  Spread cable;
+  const uint16_t id = cable.there.id();
+  rte_eth_dev_info info{};
+  ASSERT_EQ(rte_eth_dev_info_get(id, &info), 0);
+  EXPECT_EQ(info.reta_size, 128);
+  EXPECT_EQ(info.hash_key_size, 40);
+  for (const uint16_t size : std::initializer_list<uint16_t>{128, 256, 512})
+    for (uint16_t q = 0; q < kQueues; ++q) {
+      Reta reta = all_to(q, size);
+      ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), size), 0);
+      Reta got = all_to(99, size);
+      ASSERT_EQ(rte_eth_dev_rss_reta_query(id, got.data(), size), 0);
+      EXPECT_EQ(got[size / 64 - 1].reta[63], q);
+      for (uint16_t flow = 0; flow < 16; ++flow)
+        EXPECT_EQ(cable.queue_of(udp(v4(198, 18, 0, 1), v4(198, 18, 0, 2), flow, 7)), q);
+    }
+  Reta reta = all_to(kQueues, 128);
+  EXPECT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), -EINVAL) << "no such queue";
+  for (const uint16_t size : std::initializer_list<uint16_t>{64, 127, 129, 192}) {
+    Reta odd = all_to(0, 192);
+    EXPECT_EQ(rte_eth_dev_rss_reta_update(id, odd.data(), size), -EINVAL) << size;
+  }
+  reta = all_to(0, 512);
+  EXPECT_EQ(rte_eth_dev_rss_reta_query(id, reta.data(), 128), -EINVAL) << "it has 512 by now";
+  check_conservation(cable);
+}
+
+TEST(DriverRss, OnlyEntriesInTheMaskChange) {
+  Spread cable;
+  const uint16_t id = cable.there.id();
+  Reta reta = all_to(3, 128);
+  reta[0].mask = 1;
+  reta[1].mask = 0;
+  ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), 0);
+  Reta got = all_to(99, 128);
+  ASSERT_EQ(rte_eth_dev_rss_reta_query(id, got.data(), 128), 0);
+  EXPECT_EQ(got[0].reta[0], 3);
+  EXPECT_EQ(got[0].reta[1], 1);
+  EXPECT_EQ(got[1].reta[0], 0);
+}
+
+TEST(DriverRss, TheKeyIsTheProgramsOwn) {
+  uint8_t key[40];
+  std::iota(std::begin(key), std::end(key), uint8_t{1});
+  Spread cable({.key = key, .key_bytes = 40});
+  const uint16_t id = cable.there.id();
+  uint8_t got[40] = {};
+  rte_eth_rss_conf conf{.rss_key = got, .rss_key_len = 40, .rss_hf = 0};
+  ASSERT_EQ(rte_eth_dev_rss_hash_conf_get(id, &conf), 0);
+  EXPECT_EQ(std::memcmp(got, key, 40), 0);
+  EXPECT_EQ(conf.rss_hf, RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
+  conf = {.rss_key = key, .rss_key_len = 39, .rss_hf = RTE_ETH_RSS_IP};
+  EXPECT_EQ(rte_eth_dev_rss_hash_update(id, &conf), -EINVAL);
+  key[0] = 77;
+  conf.rss_key_len = 40;
+  ASSERT_EQ(rte_eth_dev_rss_hash_update(id, &conf), 0);
+  conf = {.rss_key = got, .rss_key_len = 40, .rss_hf = 0};
+  ASSERT_EQ(rte_eth_dev_rss_hash_conf_get(id, &conf), 0);
+  EXPECT_EQ(got[0], 77);
+  EXPECT_EQ(conf.rss_hf, RTE_ETH_RSS_IP);
+  conf = {.rss_key = nullptr, .rss_key_len = 0, .rss_hf = RTE_ETH_RSS_ESP};
+  EXPECT_EQ(rte_eth_dev_rss_hash_update(id, &conf), -EINVAL);
+  cable.there.stop();
+  EXPECT_EQ(configure(cable.there, {.key = key, .key_bytes = 52}), -EINVAL);
+  EXPECT_EQ(configure(cable.there, {.types = RTE_ETH_RSS_L2_PAYLOAD}), -EINVAL);
+  EXPECT_EQ(configure(cable.there, {}), 0);
+}
+
+/// A field that is hashed moves flows; one that is not, never does.
+TEST(DriverRss, TypesDecideWhichFieldsAreHashed) {
+  struct Case {
+    uint64_t types;
+    bool source, destination, from, to;
+  };
+  constexpr uint64_t kUdp = RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+  for (const Case& c :
+       {Case{RTE_ETH_RSS_IP, true, true, false, false}, Case{kUdp, true, true, true, true},
+        Case{kUdp | RTE_ETH_RSS_L3_SRC_ONLY, true, false, false, false},
+        Case{kUdp | RTE_ETH_RSS_L3_DST_ONLY, false, true, false, false},
+        Case{kUdp | RTE_ETH_RSS_L4_SRC_ONLY, false, false, true, false},
+        Case{kUdp | RTE_ETH_RSS_L4_DST_ONLY, false, false, false, true},
+        Case{kUdp | RTE_ETH_RSS_L3_SRC_ONLY | RTE_ETH_RSS_L4_DST_ONLY, true, false, false, true},
+        Case{RTE_ETH_RSS_NONFRAG_IPV6_UDP, false, false, false, false}}) {
+    SCOPED_TRACE(c.types);
+    Spread cable({.types = c.types});
+    const auto moves = [&cable](auto&& frame_of) {
+      std::set<int> seen;
+      for (uint8_t i = 0; i < 32; ++i) seen.insert(cable.queue_of(frame_of(i)));
+      EXPECT_EQ(seen.count(-1), 0u);
+      return seen.size() > 1;
+    };
+    const uint32_t a = v4(10, 0, 0, 1), b = v4(10, 0, 0, 2);
+    EXPECT_EQ(moves([&](uint8_t i) { return udp(v4(10, 0, 1, i), b, 1, 2); }), c.source);
+    EXPECT_EQ(moves([&](uint8_t i) { return udp(a, v4(10, 0, 1, i), 1, 2); }), c.destination);
+    EXPECT_EQ(moves([&](uint8_t i) { return udp(a, b, i, 2); }), c.from);
+    EXPECT_EQ(moves([&](uint8_t i) { return udp(a, b, 1, i); }), c.to);
+  }
+}
+
+TEST(DriverRss, UnsupportedTypesAreNamed) {
+  EXPECT_TRUE(pmd::hash_fields(pmd::kRssTypes));
+  const auto refused = pmd::hash_fields(RTE_ETH_RSS_ESP | RTE_ETH_RSS_IP);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupported);
+  EXPECT_NE(refused.error().what.find("accepted: ip, tcp, udp"), std::string::npos);
+}
+
+Bytes to(const rte_ether_addr& address) {
+  Bytes bytes = frame(100);
+  std::memcpy(bytes.data(), address.addr_bytes, 6);
+  return bytes;
+}
+
+/// Whether the port takes a frame for that address.
+bool takes(const Cable& cable, const Bytes& bytes) {
+  cable.carry(bytes);
+  auto packets = cable.there.receive();
+  rte_pktmbuf_free_bulk(packets.data(), static_cast<unsigned>(packets.size()));
+  return !packets.empty();
+}
+
+TEST(DriverFilters, AHundredAndTwentyEightAddresses) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  ASSERT_EQ(rte_eth_promiscuous_disable(id), 0);
+  const auto address = [](uint8_t i) { return rte_ether_addr{{0x02, 0, 0, 0, 1, i}}; };
+  EXPECT_FALSE(takes(cable, to(address(1))));
+  for (uint8_t i = 1; i < 128; ++i) {
+    rte_ether_addr one = address(i);
+    ASSERT_EQ(rte_eth_dev_mac_addr_add(id, &one, 0), 0) << unsigned{i};
+  }
+  rte_ether_addr last = address(128);
+  EXPECT_EQ(rte_eth_dev_mac_addr_add(id, &last, 0), -ENOSPC);
+  for (const uint8_t i : {uint8_t{1}, uint8_t{64}, uint8_t{127}})
+    EXPECT_TRUE(takes(cable, to(address(i)))) << unsigned{i};
+  EXPECT_FALSE(takes(cable, to(last)));
+  rte_ether_addr gone = address(64);
+  ASSERT_EQ(rte_eth_dev_mac_addr_remove(id, &gone), 0);
+  EXPECT_FALSE(takes(cable, to(gone)));
+  cable.there.stop();
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+  EXPECT_TRUE(takes(cable, to(address(127)))) << "after a restart";
+  EXPECT_FALSE(takes(cable, to(gone)));
+  rte_ether_addr own = address(200);
+  ASSERT_EQ(rte_eth_dev_default_mac_addr_set(id, &own), 0);
+  EXPECT_TRUE(takes(cable, to(own)));
+  check_conservation(cable);
+}
+
+TEST(DriverFilters, MulticastLists) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  ASSERT_EQ(rte_eth_promiscuous_disable(id), 0);
+  std::vector<rte_ether_addr> list;
+  for (uint8_t i = 0; i < 129; ++i) list.push_back({{0x01, 0, 0x5e, 0, 1, i}});
+  EXPECT_EQ(rte_eth_dev_set_mc_addr_list(id, list.data(), 129), -ENOSPC);
+  ASSERT_EQ(rte_eth_dev_set_mc_addr_list(id, list.data(), 128), 0);
+  EXPECT_TRUE(takes(cable, to(list[127])));
+  EXPECT_FALSE(takes(cable, to(list[128])));
+  ASSERT_EQ(rte_eth_allmulticast_enable(id), 0);
+  EXPECT_TRUE(takes(cable, to(list[128])));
+  ASSERT_EQ(rte_eth_allmulticast_disable(id), 0);
+  EXPECT_FALSE(takes(cable, to(list[128])));
+  rte_ether_addr unicast{{0x02, 0, 0, 0, 0, 1}};
+  EXPECT_EQ(rte_eth_dev_set_mc_addr_list(id, &unicast, 1), -EINVAL);
+  EXPECT_TRUE(takes(cable, to(list[0]))) << "the list that was refused changed nothing";
+  ASSERT_EQ(rte_eth_dev_set_mc_addr_list(id, nullptr, 0), 0);
+  EXPECT_FALSE(takes(cable, to(list[0])));
+  check_conservation(cable);
+}
+
+Bytes tagged(uint16_t vlan) {
+  Bytes bytes = frame(100);
+  bytes[12] = 0x81;
+  bytes[13] = 0x00;
+  bytes[14] = static_cast<uint8_t>(vlan >> 8);
+  bytes[15] = static_cast<uint8_t>(vlan);
+  return bytes;
+}
+
+TEST(DriverFilters, VlansAtTheirLimits) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  rte_eth_dev_info info{};
+  ASSERT_EQ(rte_eth_dev_info_get(id, &info), 0);
+  if ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) == 0) {
+    EXPECT_EQ(rte_eth_dev_set_vlan_offload(id, RTE_ETH_VLAN_FILTER_OFFLOAD), -EINVAL);
+    return;
+  }
+  EXPECT_TRUE(takes(cable, tagged(5)));
+  EXPECT_EQ(rte_eth_dev_vlan_filter(id, 5, 1), -ENOSYS);
+  ASSERT_EQ(rte_eth_dev_set_vlan_offload(id, RTE_ETH_VLAN_FILTER_OFFLOAD), 0);
+  EXPECT_FALSE(takes(cable, tagged(5)));
+  EXPECT_TRUE(takes(cable, frame(100))) << "untagged";
+  for (const uint16_t vlan : std::initializer_list<uint16_t>{0, 5, 4095}) {
+    ASSERT_EQ(rte_eth_dev_vlan_filter(id, vlan, 1), 0);
+    EXPECT_TRUE(takes(cable, tagged(vlan))) << vlan;
+  }
+  EXPECT_EQ(rte_eth_dev_vlan_filter(id, 4096, 1), -EINVAL);
+  EXPECT_FALSE(takes(cable, tagged(4094)));
+  ASSERT_EQ(rte_eth_dev_vlan_filter(id, 5, 0), 0);
+  EXPECT_FALSE(takes(cable, tagged(5)));
+  ASSERT_EQ(rte_eth_dev_set_vlan_offload(id, 0), 0);
+  EXPECT_TRUE(takes(cable, tagged(5)));
+  check_conservation(cable);
+}
+
+/// The driver's view of a queue and ethdev's are one.
+TEST(DriverQueues, DRV_29_StoppedQueuesStartWithThePort) {
+  Spread cable;
+  const uint16_t id = cable.there.id();
+  Reta reta = all_to(3, 128);
+  ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), 0);
+  const Bytes bytes = udp(1, 2, 3, 4);
+  EXPECT_EQ(cable.queue_of(bytes), 3);
+  ASSERT_EQ(rte_eth_dev_rx_queue_stop(id, 3), 0);
+  ASSERT_EQ(rte_eth_dev_tx_queue_stop(id, 3), 0);
+  rte_eth_rxq_info info{};
+  ASSERT_EQ(rte_eth_rx_queue_info_get(id, 3, &info), 0);
+  EXPECT_EQ(info.queue_state, RTE_ETH_QUEUE_STATE_STOPPED);
+  EXPECT_EQ(cable.queue_of(bytes), -1);
+  cable.there.stop();
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+  ASSERT_EQ(rte_eth_rx_queue_info_get(id, 3, &info), 0);
+  EXPECT_EQ(info.queue_state, RTE_ETH_QUEUE_STATE_STARTED);
+  ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), 0);
+  EXPECT_EQ(cable.queue_of(bytes), 3);
+}
+
+TEST(DriverQueues, ADeferredQueueWaitsForItsStart) {
+  Spread cable({.deferred = 2});
+  const uint16_t id = cable.there.id();
+  Reta reta = all_to(2, 128);
+  ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), 0);
+  const Bytes bytes = udp(1, 2, 3, 4);
+  rte_eth_rxq_info info{};
+  ASSERT_EQ(rte_eth_rx_queue_info_get(id, 2, &info), 0);
+  EXPECT_EQ(info.conf.rx_deferred_start, 1);
+  EXPECT_EQ(info.queue_state, RTE_ETH_QUEUE_STATE_STOPPED);
+  EXPECT_EQ(cable.queue_of(bytes), -1);
+  ASSERT_EQ(rte_eth_dev_rx_queue_start(id, 2), 0);
+  EXPECT_EQ(cable.queue_of(bytes), 2);
+  ASSERT_EQ(rte_eth_dev_tx_queue_start(id, 2), 0);
+  rte_mbuf* packet = cable.there.packet(bytes);
+  EXPECT_EQ(rte_eth_tx_burst(id, 2, &packet, 1), 1);
+  cable.settle();
+  auto back = cable.here.receive();
+  EXPECT_EQ(back.size(), 1u);
+  rte_pktmbuf_free_bulk(back.data(), static_cast<unsigned>(back.size()));
+}
+
+/// A thousand restarts under traffic: no stale completion, no buffer lost, counters only grow.
+TEST(DriverQueues, DRV_25_AQueueStopsAndStartsUnderTraffic) {
+  Spread cable({}, "mode=nicmem,split=force,header=64,sram=256KiB");
+  const uint16_t id = cable.there.id();
+  Reta reta = all_to(1, 128);
+  ASSERT_EQ(rte_eth_dev_rss_reta_update(id, reta.data(), 128), 0);
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const Bytes bytes = udp(i, 2, 3, 4);
+    for (uint32_t k = 0; k < 5; ++k) ASSERT_EQ(cable.here.send(cable.here.packet(bytes)), 1) << i;
+    cable.settle();
+    rte_mbuf* one[2];
+    const uint16_t got = rte_eth_rx_burst(id, 1, one, 2);
+    ASSERT_EQ(got, 2) << i;
+    EXPECT_EQ(bytes_of(one[1]), bytes);
+    rte_pktmbuf_free_bulk(one, got);
+    ASSERT_EQ(rte_eth_dev_rx_queue_stop(id, 1), 0);
+    ASSERT_EQ(rte_eth_rx_burst(id, 1, one, 2), 0) << "a stopped queue has nothing";
+    ASSERT_EQ(rte_eth_dev_rx_queue_start(id, 1), 0);
+    ASSERT_EQ(rte_eth_rx_burst(id, 1, one, 2), 0) << "a stale completion";
+    const uint64_t now = cable.there.xstat("rx_good_packets");
+    ASSERT_EQ(now, last + 2);
+    last = now;
+  }
+  EXPECT_EQ(cable.there.xstat("rx_stopped"), 3000u);
+  check_conservation(cable);
+}
+
+TEST(DriverQueues, DRV_25_ASendQueueStopsAndStarts) {
+  Spread cable;
+  const uint16_t id = cable.there.id();
+  for (uint32_t i = 0; i < 1000; ++i) {
+    rte_mbuf* packets[4];
+    for (rte_mbuf*& packet : packets) packet = cable.there.packet(frame(200, i));
+    ASSERT_EQ(rte_eth_tx_burst(id, 1, packets, 4), 4) << i;
+    if (i % 2 == 0) cable.settle();
+    ASSERT_EQ(rte_eth_dev_tx_queue_stop(id, 1), 0);
+    ASSERT_EQ(rte_eth_dev_tx_queue_start(id, 1), 0);
+    auto back = cable.here.receive();
+    rte_pktmbuf_free_bulk(back.data(), static_cast<unsigned>(back.size()));
+  }
+  EXPECT_EQ(cable.there.xstat("tx_device_frames"), 2000u);
+  EXPECT_EQ(cable.there.xstat("tx_in_flight"), 0u);
+  check_buffers({&cable.here, &cable.there});
+  cable.there.stop();
+  EXPECT_EQ(cable.there.xstat("tx_stopped"), 2000u);
+}
+
+TEST(DriverInfo, DRV_38_OffloadsThatAreNotOfferedAreRefused) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  rte_eth_dev_info info{};
+  ASSERT_EQ(rte_eth_dev_info_get(id, &info), 0);
+  EXPECT_EQ(info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE, 0u);
+  cable.there.stop();
+  for (uint32_t bit = 0; bit < 64; ++bit) {
+    rte_eth_conf conf{};
+    conf.rxmode.mtu = 1500;
+    conf.txmode.offloads = uint64_t{1} << bit;
+    const bool offered = (info.tx_offload_capa >> bit & 1) != 0;
+    EXPECT_EQ(rte_eth_dev_configure(id, 1, 1, &conf) == 0, offered) << "transmit, bit " << bit;
+  }
+  ASSERT_EQ(cable.there.configure({}), 0);
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+}
+
+TEST(DriverInfo, DRV_08_AFrameOfOneHeaderCostsLittleMore) {
+  Cable cable({.arguments = "mode=nicmem,split=force,header=128,sram=256KiB",
+               .ring = 1024,
+               .room = 128,
+               .mbufs = 2047});
+  const pmd::Footprint footprint = pmd::footprint_of(cable.there.port());
+  EXPECT_GE(footprint.posted_first, 1024u * (128 + RTE_PKTMBUF_HEADROOM));
+  EXPECT_LE(footprint.posted_first, 2u * 1024 * (128 + RTE_PKTMBUF_HEADROOM));
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* const file = open_memstream(&text, &size);
+  EXPECT_EQ(rte_eth_dev_priv_dump(cable.there.id(), file), 0);
+  std::fclose(file);
+  EXPECT_NE(std::string(text).find(std::to_string(footprint.posted_first)), std::string::npos);
+  std::free(text);
+}
+
+TEST(DriverInfo, TheFirmwareIsNamed) {
+  Cable cable({.arguments = "mode=host"});
+  char name[64] = {}, narrow[2] = {};
+  EXPECT_EQ(rte_eth_dev_fw_version_get(cable.there.id(), name, sizeof name), 0);
+  EXPECT_STRNE(name, "");
+  EXPECT_EQ(rte_eth_dev_fw_version_get(cable.there.id(), narrow, sizeof narrow),
+            static_cast<int>(std::strlen(name)) + 1);
+}
+
+int count_event(uint16_t, rte_eth_event_type, void* counter, void*) {
+  ++*static_cast<uint32_t*>(counter);
+  return 0;
+}
+
+TEST(DriverLink, DRV_37_OneEventPerChange) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  cable.there.stop();
+  rte_eth_conf conf{};
+  conf.intr_conf.lsc = 1;
+  ASSERT_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
+  ASSERT_EQ(rte_eth_rx_queue_setup(id, 0, 64, 0, nullptr, cable.there.pool()), 0);
+  ASSERT_EQ(rte_eth_tx_queue_setup(id, 0, 64, 0, nullptr), 0);
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+  uint32_t events = 0;
+  ASSERT_EQ(rte_eth_dev_callback_register(id, RTE_ETH_EVENT_INTR_LSC, count_event, &events), 0);
+  rte_eth_link link{};
+  ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
+  EXPECT_EQ(link.link_status, RTE_ETH_LINK_UP);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(rte_eth_dev_set_link_down(id), 0);
+    cable.settle();
+    ASSERT_EQ(events, 2 * i + 1);
+    ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
+    ASSERT_EQ(link.link_status, RTE_ETH_LINK_DOWN);
+    ASSERT_EQ(rte_eth_dev_set_link_up(id), 0);
+    cable.settle();
+    ASSERT_EQ(events, 2 * i + 2);
+    ASSERT_EQ(rte_eth_link_get_nowait(id, &link), 0);
+    ASSERT_EQ(link.link_status, RTE_ETH_LINK_UP);
+  }
+  EXPECT_EQ(rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_INTR_LSC, count_event, &events), 0);
+  EXPECT_EQ(rte_eth_dev_is_removed(id), 0);
+}
+
+TEST(DriverLifecycle, AResetPortIsANewOneWithItsAddresses) {
+  Cable cable({.arguments = "mode=nicmem,split=force,header=64"});
+  const uint16_t id = cable.there.id();
+  rte_ether_addr address{{0x02, 0, 0, 0, 0, 0x66}}, after{};
+  ASSERT_EQ(rte_eth_dev_default_mac_addr_set(id, &address), 0);
+  EXPECT_TRUE(takes(cable, frame(300)));
+  ASSERT_EQ(rte_eth_dev_reset(id), 0);
+  EXPECT_EQ(cable.there.xstat("rx_good_packets"), 0u);
+  ASSERT_EQ(rte_eth_macaddr_get(id, &after), 0);
+  EXPECT_TRUE(rte_is_same_ether_addr(&address, &after));
+  ASSERT_EQ(cable.there.configure({}), 0);
+  ASSERT_EQ(rte_eth_dev_start(id), 0);
+}
+
+/// The program unplugs a port that runs.
+TEST(DriverLifecycle, APortIsRemovedWhileItRuns) {
+  for (uint32_t i = 0; i < 20; ++i) {
+    uint16_t id = 0;
+    uint32_t destroyed = 0;
+    ASSERT_EQ(rte_vdev_init("net_nicmem7", "cpu=none,wire=loop,mode=nicmem,split=force"), 0);
+    ASSERT_EQ(rte_eth_dev_get_port_by_name("net_nicmem7", &id), 0);
+    rte_mempool* const pool = rte_pktmbuf_pool_create("hot", 1023, 0, 0, 2176, SOCKET_ID_ANY);
+    rte_eth_conf conf{};
+    ASSERT_EQ(rte_eth_dev_configure(id, 1, 1, &conf), 0);
+    ASSERT_EQ(rte_eth_rx_queue_setup(id, 0, 64, 0, nullptr, pool), 0);
+    ASSERT_EQ(rte_eth_tx_queue_setup(id, 0, 64, 0, nullptr), 0);
+    ASSERT_EQ(rte_eth_dev_callback_register(id, RTE_ETH_EVENT_DESTROY, count_event, &destroyed), 0);
+    ASSERT_EQ(rte_eth_dev_start(id), 0);
+    rte_mbuf* packet = rte_pktmbuf_alloc(pool);
+    rte_pktmbuf_append(packet, 300);
+    ASSERT_EQ(rte_eth_tx_burst(id, 0, &packet, 1), 1);
+    ASSERT_EQ(rte_dev_remove(rte_eth_devices[id].device), 0);
+    EXPECT_EQ(destroyed, 1u);
+    EXPECT_FALSE(rte_eth_dev_is_valid_port(id));
+    EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+    rte_mempool_free(pool);
+    rte_eth_dev_callback_unregister(id, RTE_ETH_EVENT_DESTROY, count_event, &destroyed);
+  }
+}
+
+}  // namespace
+}  // namespace nicmem::test
