@@ -34,6 +34,8 @@ static_assert(offsetof(DataSegment, key) == 4 && offsetof(DataSegment, address) 
 enum class SendOpcode : uint8_t {
   kNop = 0x00,
   kSend = 0x0a,
+  kTso = 0x0e,                  // the device cuts the packet into segments of EthSegment::mss
+  kEnhancedMultiPacket = 0x29,  // many frames in one WQE (mlx5_prm.h, not in mlx5dv.h)
 };
 
 /// First segment of every send WQE.
@@ -50,6 +52,8 @@ struct ControlSegment {
   using QueueNumber = Bits<uint32_t, 31, 8>;
   using Segments = Bits<uint32_t, 5, 0>;
   using Completion = Bits<uint8_t, 3, 2>;
+  // When a completion is written. On error: for each WQE that fails, flushed ones included; on the
+  // first error: not for those that are flushed. 3 also raises an event.
   static constexpr uint8_t kCompleteOnError = 0, kCompleteOnFirstError = 1, kCompleteAlways = 2;
 };
 static_assert(sizeof(ControlSegment) == 16 && alignof(ControlSegment) == 1);
@@ -60,12 +64,16 @@ static_assert(offsetof(ControlSegment, qpn_ds) == 4 && offsetof(ControlSegment, 
 /// (mlx5dv.h's struct is 32 bytes because it counts the first such segment in.)
 struct EthSegment {
   uint8_t reserved0[4];
-  uint8_t checksum_flags;  // bit 6: fill the L3 checksum, bit 7: the L4 checksum
+  uint8_t checksum_flags;  // FillL3, FillL4
   uint8_t reserved1;
-  be16 mss;
+  be16 mss;  // kTso: payload bytes a segment; else 0
   be32 metadata;
-  be16 inline_bytes;  // mlx5dv.h: inline_hdr_sz
-  uint8_t inline_start[2];
+  be16 inline_bytes;        // mlx5dv.h: inline_hdr_sz. InsertVlan, or the number of bytes
+  uint8_t inline_start[2];  // with InsertVlan the tag's control field, in network order
+
+  using FillL3 = Bits<uint8_t, 6, 6>;         // the IPv4 header's checksum
+  using FillL4 = Bits<uint8_t, 7, 7>;         // that of TCP or UDP, pseudo header included
+  using InsertVlan = Bits<uint16_t, 15, 15>;  // of inline_bytes; nothing can be inlined then
 };
 static_assert(sizeof(EthSegment) == 16 && alignof(EthSegment) == 1);
 static_assert(offsetof(EthSegment, checksum_flags) == 4 && offsetof(EthSegment, mss) == 6);
