@@ -42,9 +42,9 @@ class CompletionRing {
     // Modulo twice the depth, for drivers keep 16 bits of this counter as well as 24.
     const uint32_t consumed = consumer_->read() & (2 * depth_ - 1);
     if (consumed == consumed_) return false;
-    const Nanos read =
-        bus.read(hw::PcieClass::kDoorbellRecord, Location::host(consumer_), kRecordBytes, now);
-    if (failed<B>(read)) return false;
+    if (failed<B>(
+            bus.read(hw::PcieClass::kDoorbellRecord, Location::host(consumer_), kRecordBytes, now)))
+      return false;
     consumed_ = consumed;
     return used() < depth_;
   }
@@ -57,14 +57,12 @@ class CompletionRing {
   void push(B& bus, hw::PcieClass c, hw::CqeOpcode opcode, Nanos now, Fill&& fill) {
     static_assert(sizeof(Entry) == sizeof(hw::Cqe));
     hw::Cqe& slot = ring_[producer_ & (depth_ - 1)];
-    if (failed<B>(bus.write(c, Location::host(&slot), sizeof slot, now))) {
-      ++lost;
-      ++producer_;
-      return;
+    const Nanos done = bus.write(c, Location::host(&slot), sizeof slot, now);
+    if (!failed<B>(done)) {
+      std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));
+      fill(reinterpret_cast<Entry&>(slot));
+      hw::store_op_own(slot, opcode, (producer_ & depth_) != 0);
     }
-    std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));
-    fill(reinterpret_cast<Entry&>(slot));
-    hw::store_op_own(slot, opcode, (producer_ & depth_) != 0);
     ++producer_;
   }
 
@@ -72,7 +70,6 @@ class CompletionRing {
   bool serves(const hca::CompletionQueue& queue) const { return ring_.data() == queue.ring.data(); }
 
   uint32_t queues = 0;  // that complete here
-  uint64_t lost = 0;    // entries whose write failed
 
  private:
   uint32_t used() const { return (producer_ - consumed_) & (2 * depth_ - 1); }

@@ -105,14 +105,12 @@ class TxEngine {
   /// segments as the wire and `budget` have room for. Returns how many frames, at least one.
   uint32_t execute(SendRing& queue, Nanos now, uint32_t budget) {
     wqe_.fetch(queue);
-    if (queue.segmented == 0 && !read_descriptor(queue, now)) {
-      lose(queue, now);
-      return 1;
-    }
+    const bool fetched = queue.segmented > 0 || read_descriptor(queue, now);
     hw::Syndrome syndrome = hw::Syndrome::kFlushed;
     uint32_t frames = 1;
     if (!queue.in_error) {
-      syndrome = perform(queue, now, budget, frames);
+      syndrome = fetched && wqe_.well_formed ? perform(queue, now, budget, frames)
+                                             : hw::Syndrome::kLocalQpOperation;
       if (queue.segmented > 0 && syndrome == hw::Syndrome::kNone) return frames;  // goes on later
     }
     if (syndrome == hw::Syndrome::kNone) {
@@ -134,15 +132,8 @@ class TxEngine {
                                      wqe_.blocks * hw::kWqeBlockBytes, now));
   }
 
-  /// The request at the head could not be read, so where the next one starts is not known either.
-  void lose(SendRing& queue, Nanos now) {
-    fail(queue, queue.in_error ? hw::Syndrome::kFlushed : hw::Syndrome::kLocalQpOperation, {}, now);
-    queue.head = queue.posted;
-  }
-
-  /// `frames` gets how many were made, if not one.
+  /// Executes the well-formed request. `frames` gets how many were made, if not one.
   hw::Syndrome perform(SendRing& queue, Nanos now, uint32_t budget, uint32_t& frames) {
-    if (!wqe_.well_formed) return hw::Syndrome::kLocalQpOperation;
     if (wqe_.opcode == hw::SendOpcode::kNop) return hw::Syndrome::kNone;
     const hw::Syndrome syndrome =
         request_.read(wqe_, port_.regions, queue.domain, port_.max_frame_bytes);
