@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "hca/hca.h"
 #include "sim/bus.h"
+#include "sim/mr_bounds.h"
 
 namespace nicmem::sim {
 
@@ -75,8 +76,8 @@ class MrTable {
     const Region& region = entry.region;
     const uint64_t offset = address - region.base;  // wraps when below: then above any length
     const bool good = entry.generation == Key::Generation::get(key) && region.domain == domain &&
-                      offset <= region.length && bytes <= region.length - offset &&
-                      region.length > 0 && (region.writable || access == hca::Access::kRead);
+                      within_region(offset, bytes, region.length) && region.length > 0 &&
+                      (region.writable || access == hca::Access::kRead);
     if (!good) return {};
     std::byte* const memory = region.memory + offset;
     return {memory, region.kind == Location::Kind::kHost
