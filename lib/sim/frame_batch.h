@@ -40,6 +40,39 @@ class FrameBatch {
     used_ += round_up<size_t>(bytes, kFrameGap) + kFrameGap;
   }
 
+  /// Its state in locals, for loops that copy between two frames.
+  class Writer {
+   public:
+    explicit Writer(FrameBatch& batch)
+        : batch_(batch),
+          next_(batch.next()),
+          end_(batch.area_.data() + batch.area_.size()),
+          frames_(batch.frames_.data()),
+          count_(batch.count_),
+          most_(batch.most_) {}
+    ~Writer() {
+      batch_.count_ = count_;
+      batch_.used_ = static_cast<size_t>(next_ - batch_.area_.data());
+    }
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+
+    bool has_room(uint32_t bytes) const { return count_ < most_ && next_ + bytes <= end_; }
+    std::byte* next() const { return next_; }
+    void add(uint32_t bytes) {
+      frames_[count_++] = Frame(next_, bytes);
+      next_ += round_up<size_t>(bytes, kFrameGap) + kFrameGap;
+    }
+
+   private:
+    FrameBatch& batch_;
+    std::byte* next_;
+    std::byte* end_;
+    Frame* frames_;
+    size_t count_;
+    size_t most_;
+  };
+
   bool empty() const { return count_ == 0; }
   std::span<const Frame> frames() const { return {frames_.data(), count_}; }
 

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <vector>
 
-#include "base/prefetch.h"
 #include "hw/wqe.h"
 #include "sim/frame_batch.h"
 #include "sim/offload.h"
+#include "sim/plain_send.h"
 #include "sim/port_core.h"
 #include "sim/rings.h"
 #include "sim/segmenter.h"
@@ -87,7 +87,8 @@ class TxEngine {
     uint32_t done = 0;
     while (done < budget && queue.available() > 0 && has_room(now) &&
            queue.completions->has_room(port_.bus, now)) {
-      done += execute(queue, now, budget - done);
+      const uint32_t plain = send_plain(queue, now, budget - done);
+      done += plain > 0 ? plain : execute(queue, now, budget - done);
     }
     flush(now);
     return done;
@@ -99,6 +100,45 @@ class TxEngine {
     flush(now);
     batch_.open(*port_.wire);
     return batch_.has_room(port_.max_frame_bytes);
+  }
+
+  /// Executes requests from the queue's head on for as long as they are fit for the short way;
+  /// returns how many. A bus that can fail takes the long one.
+  uint32_t send_plain(SendRing& queue, Nanos now, uint32_t budget) {
+    if (B::kCanFail || queue.in_error || queue.segmented > 0) return 0;
+    PlainSends requests(queue, port_.regions, port_.max_frame_bytes);
+    FrameBatch::Writer batch(batch_);
+    uint32_t done = 0;
+    while (done < budget && batch.has_room(port_.max_frame_bytes) && requests.read()) {
+      const bool completes = requests.always_completes();
+      if (completes && !queue.completions->has_room(port_.bus, now)) break;
+      requests.prefetch_ahead();
+      batch.add(put_together(requests, batch.next(), now));
+      if (completes) complete(queue, requests.head(), hw::SendOpcode::kSend, now);
+      requests.advance();
+      ++done;
+    }
+    queue.head = requests.head();
+    return done;
+  }
+
+  /// The frame of a plain request, at `to`; returns its length.
+  uint32_t put_together(const PlainSends& request, std::byte* to, Nanos now) {
+    port_.bus.read(hw::PcieClass::kTxDescriptor, Location::host(request.start()),
+                   request.blocks() * hw::kWqeBlockBytes, now);
+    const std::span<const std::byte> header = request.header();
+    std::memcpy(to, header.data(), header.size());
+    const auto before = static_cast<uint32_t>(header.size());
+    take(request.first(), before, to, now);
+    const uint32_t bytes = before + request.first().bytes;
+    if (request.second().bytes == 0) return bytes;
+    take(request.second(), bytes, to, now);
+    return bytes + request.second().bytes;
+  }
+
+  void take(const PlainSends::Part& part, uint32_t before, std::byte* frame, Nanos now) {
+    port_.bus.read(port_.class_of(before, part.bytes), part.at, part.bytes, now);
+    std::memcpy(frame + before, part.memory, part.bytes);
   }
 
   /// Executes the work request at the queue's head: a frame, none, an error completion, or as many
@@ -114,7 +154,7 @@ class TxEngine {
       if (queue.segmented > 0 && syndrome == hw::Syndrome::kNone) return frames;  // goes on later
     }
     if (syndrome == hw::Syndrome::kNone) {
-      if (wqe_.always_completes()) complete(queue, now);
+      if (wqe_.always_completes()) complete(queue, queue.head, wqe_.opcode, now);
     } else if (syndrome == hw::Syndrome::kFlushed &&
                wqe_.completion == hw::ControlSegment::kCompleteOnFirstError) {
       ++port_.counters.tx_error;
@@ -226,13 +266,13 @@ class TxEngine {
     return true;
   }
 
-  void complete(SendRing& queue, Nanos now) {
+  void complete(const SendRing& queue, uint16_t index, hw::SendOpcode opcode, Nanos now) {
     queue.completions->template push<hw::Cqe>(
         port_.bus, hw::PcieClass::kTxCompletion, hw::CqeOpcode::kRequester, now,
         [&](hw::Cqe& entry) {
           entry.timestamp.set(now);
-          entry.sop_drop_qpn.set(static_cast<uint32_t>(wqe_.opcode) << 24 | queue.number);
-          entry.wqe_counter.set(queue.head);
+          entry.sop_drop_qpn.set(static_cast<uint32_t>(opcode) << 24 | queue.number);
+          entry.wqe_counter.set(index);
         });
   }
 

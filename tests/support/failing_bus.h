@@ -24,7 +24,7 @@ class FailingBus {
   Nanos write(hw::PcieClass c, const sim::Location& at, uint32_t bytes, Nanos now) {
     return fails(c) ? sim::kFailed : counting_.write(c, at, bytes, now);
   }
-  const hw::PcieTally& tally() const { return counting_.tally(); }
+  hw::PcieTally tally() const { return counting_.tally(); }
 
  private:
   struct Plan {
