@@ -122,11 +122,6 @@ class KeyCache {
     return region_.at(address, bytes);
   }
 
-  /// Where `address` of the last key's region would be, unchecked: to be prefetched only.
-  uintptr_t guess(uint64_t address) const {
-    return reinterpret_cast<uintptr_t>(region_.memory) + (address - region_.base);
-  }
-
  private:
   const MrTable* table_;
   hca::Domain domain_;

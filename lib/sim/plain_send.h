@@ -14,7 +14,6 @@
 #include <cstring>
 #include <span>
 
-#include "base/prefetch.h"
 #include "hw/ether.h"
 #include "hw/wqe.h"
 #include "sim/mr_table.h"
@@ -75,29 +74,11 @@ class PlainSends {
   const std::byte* start() const { return slot(head_); }
   bool always_completes() const { return completion_ >= hw::ControlSegment::kCompleteAlways; }
 
-  /// Asks for the memory of a request further on, should it look like this one.
-  void prefetch_ahead() const {
-    const uint32_t ahead = kAhead * blocks_;
-    if (static_cast<uint16_t>(posted_ - head_) < ahead + blocks_) return;
-    constexpr uint32_t kPerBlock = hw::kWqeBlockBytes / hw::kWqeSegmentBytes;
-    const uint32_t last = first_pointer_ + pointers_ - 1;
-    const std::byte* const segment =
-        slot(head_ + ahead + last / kPerBlock) + last % kPerBlock * hw::kWqeSegmentBytes;
-    const uintptr_t start =
-        keys_.guess(load<uint64_t>(segment + offsetof(hw::DataSegment, address)));
-    const uint32_t bytes = std::min(first_.bytes + second_.bytes, kAheadBytes);
-    for (uint32_t at = 0; at < bytes; at += 64) {
-      prefetch_read(reinterpret_cast<const void*>(start + at));
-    }
-  }
-
   /// Goes on to the next request.
   void advance() { head_ = static_cast<uint16_t>(head_ + blocks_); }
 
  private:
   static constexpr uint32_t kMostPointers = 2;
-  static constexpr uint32_t kAhead = 4;         // requests
-  static constexpr uint32_t kAheadBytes = 256;  // then the processor sees the pattern
 
   // First eight bytes of a control segment, but for the modifier and the length.
   static constexpr uint64_t kStartMask = 0x00ffffff'ffffff00;

@@ -112,7 +112,6 @@ class TxEngine {
     while (done < budget && batch.has_room(port_.max_frame_bytes) && requests.read()) {
       const bool completes = requests.always_completes();
       if (completes && !queue.completions->has_room(port_.bus, now)) break;
-      requests.prefetch_ahead();
       batch.add(put_together(requests, batch.next(), now));
       if (completes) complete(queue, requests.head(), hw::SendOpcode::kSend, now);
       requests.advance();
