@@ -94,6 +94,33 @@ constexpr PcieTransfer times(uint64_t count, const PcieTransfer& each) {
           .in = {each.in.tlps * count, each.in.bytes * count}};
 }
 
+/// Sums of transfers of one kind. Adding is all that the data path does; what they cost on the link
+/// is worked out when somebody asks.
+struct PcieReads {
+  uint64_t requests = 0, completions = 0, bytes = 0;
+
+  void add(uint32_t more) {
+    requests += div_ceil(more, kPcieLink.max_read_request_bytes);
+    completions += div_ceil(more, kPcieLink.completion_bytes);
+    bytes += more;
+  }
+  PcieTransfer cost() const {
+    return {.out = {requests, requests * kPcieLink.request_overhead_bytes},
+            .in = {completions, bytes + completions * kPcieLink.completion_overhead_bytes}};
+  }
+};
+struct PcieWrites {
+  uint64_t tlps = 0, bytes = 0;
+
+  void add(uint32_t more) {
+    tlps += div_ceil(more, kPcieLink.max_payload_bytes);
+    bytes += more;
+  }
+  PcieTransfer cost() const {
+    return {.out = {tlps, bytes + tlps * kPcieLink.request_overhead_bytes}, .in = {}};
+  }
+};
+
 static_assert(dma_write(1500).out.bytes == 1500 + 6 * 24);
 static_assert(dma_read(1500).out.bytes == 3 * 24 && dma_read(1500).in.bytes == 1500 + 6 * 20);
 

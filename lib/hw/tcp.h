@@ -23,6 +23,7 @@ struct TcpHeader {
   using DataOffset = Bits<uint16_t, 15, 12>;  // header length in 4-byte words, 5..15
   using Flags = Bits<uint16_t, 7, 0>;
   static constexpr uint16_t kFin = 0x01, kSyn = 0x02, kRst = 0x04, kPsh = 0x08, kAck = 0x10;
+  static constexpr uint16_t kCwr = 0x80;  // RFC 3168, 6.1
 };
 static_assert(sizeof(TcpHeader) == 20 && alignof(TcpHeader) == 1);
 static_assert(offsetof(TcpHeader, offset_flags) == 12 && offsetof(TcpHeader, checksum) == 16);

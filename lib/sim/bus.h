@@ -53,17 +53,25 @@ class CountingBus {
   static constexpr bool kCanFail = false;
 
   Nanos read(hw::PcieClass c, const Location& at, uint32_t bytes, Nanos now) {
-    if (at.kind == Location::Kind::kHost) tally_[c] += hw::dma_read(bytes);
+    if (at.kind == Location::Kind::kHost) reads_[static_cast<size_t>(c)].add(bytes);
     return now;
   }
   Nanos write(hw::PcieClass c, const Location& at, uint32_t bytes, Nanos now) {
-    if (at.kind == Location::Kind::kHost) tally_[c] += hw::dma_write(bytes);
+    if (at.kind == Location::Kind::kHost) writes_[static_cast<size_t>(c)].add(bytes);
     return now;
   }
-  const hw::PcieTally& tally() const { return tally_; }
+  hw::PcieTally tally() const {
+    hw::PcieTally tally;
+    for (size_t c = 0; c < hw::kPcieClasses; ++c) {
+      tally.by_class[c] += reads_[c].cost();
+      tally.by_class[c] += writes_[c].cost();
+    }
+    return tally;
+  }
 
  private:
-  hw::PcieTally tally_;
+  hw::PcieReads reads_[hw::kPcieClasses];
+  hw::PcieWrites writes_[hw::kPcieClasses];
 };
 static_assert(Bus<CountingBus>);
 

@@ -19,6 +19,7 @@ class CableEnd final : public Wire {
 
   size_t receive(std::span<Frame> out, Nanos) override { return in_->pop(out); }
   size_t room() override { return out_->room(); }
+  std::span<std::byte> lend() override { return out_->lend(); }
   size_t send(std::span<const Frame> frames, Nanos) override {
     size_t sent = 0;
     while (sent < frames.size() && out_->push(frames[sent])) ++sent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A ring of frames of any length that owns their bytes: what is inside a cable. One thread pushes,
-// one pops; frames are handed out in place.
+// one pops; frames can be put together in place, and are handed out in place.
 //
 //   | length, 8 bytes | frame | pad to 8 | length | frame | pad | ... | kSkip | unused end |
 #pragma once
@@ -32,7 +32,25 @@ class FrameRing {
     return free < 2 * kLargest ? 0 : free / kLargest - 1;
   }
 
-  /// Producer: takes `frame` (1 to kMaxFrameBytes long), or nothing when it does not fit.
+  /// Producer: free memory where frames can be put together for push(): the first kFrameGap bytes
+  /// in, the next where kFrameGap allows it. Holds one of the largest frames, or is empty. At most
+  /// half the ring, so that the newest frame pushed stays what it is.
+  std::span<std::byte> lend() {
+    size_t free = capacity_ - (tail_ - head_.load(std::memory_order_acquire));
+    const size_t to_end = capacity_ - offset(tail_);
+    if (to_end < kLargest) {
+      if (free < to_end + kLargest) return {};
+      put_length(kSkip);
+      tail_ += to_end;
+      free -= to_end;
+    }
+    if (free < kLargest) return {};
+    const size_t lent = std::min({free, capacity_ - offset(tail_), capacity_ / 2});
+    return {memory_.data() + offset(tail_), lent};
+  }
+
+  /// Producer: takes `frame` (1 to kMaxFrameBytes long), or nothing when it does not fit. It may
+  /// lie where it would be copied to.
   bool push(Frame frame) {
     const size_t need = kHeader + round_up(frame.size(), kHeader);
     const size_t to_end = capacity_ - offset(tail_);
@@ -42,7 +60,8 @@ class FrameRing {
     if (skip > 0) put_length(kSkip);
     tail_ += skip;
     put_length(frame.size());
-    std::memcpy(memory_.data() + offset(tail_) + kHeader, frame.data(), frame.size());
+    std::byte* const to = memory_.data() + offset(tail_) + kHeader;
+    if (frame.data() != to) std::memcpy(to, frame.data(), frame.size());
     tail_ += need;
     ++pushed_local_;
     return true;
@@ -81,7 +100,7 @@ class FrameRing {
   }
 
  private:
-  static constexpr size_t kHeader = 8;
+  static constexpr size_t kHeader = kFrameGap;
   static constexpr size_t kLargest = kHeader + kMaxFrameBytes;
   static constexpr uint64_t kSkip = ~uint64_t{0};
 

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "hca/hca.h"
 #include "sim/bus.h"
+#include "sim/mr_bounds.h"
 
 namespace nicmem::sim {
 
@@ -21,6 +22,12 @@ struct Key {
   using Generation = Bits<uint32_t, 7, 0>;
 };
 
+/// Memory that a check has allowed; null memory: it has not.
+struct Allowed {
+  std::byte* memory = nullptr;
+  Location at;
+};
+
 struct Region {
   std::byte* memory = nullptr;  // where the model finds the region's first byte
   uint64_t base = 0;            // the region's first address as a WQE gives it
@@ -29,12 +36,15 @@ struct Region {
   hca::Domain domain{};
   Location::Kind kind = Location::Kind::kHost;
   bool writable = false;
-};
 
-/// Memory that a check has allowed; null memory: it has not.
-struct Allowed {
-  std::byte* memory = nullptr;
-  Location at;
+  /// [address, address + bytes), if that lies in it.
+  Allowed at(uint64_t address, uint32_t bytes) const {
+    const uint64_t offset = address - base;  // wraps when below: then above any length
+    if (!within_region(offset, bytes, length)) return {};
+    std::byte* const start = memory + offset;
+    return {start, kind == Location::Kind::kHost ? Location::host(start)
+                                                 : Location::sram(sram_offset + offset)};
+  }
 };
 
 /// Changed under the gate by control calls, read under it by the engines.
@@ -69,19 +79,19 @@ class MrTable {
   /// Whether a queue of `domain` may access [address, address + bytes), and where that is.
   Allowed resolve(uint32_t key, hca::Domain domain, uint64_t address, uint32_t bytes,
                   hca::Access access) const {
+    const Region* const region = find(key, domain);
+    if (region == nullptr || !(region->writable || access == hca::Access::kRead)) return {};
+    return region->at(address, bytes);
+  }
+
+  /// The region that `key` names for a queue of `domain`, or null. Until the gate is given up.
+  const Region* find(uint32_t key, hca::Domain domain) const {
     const uint32_t index = Key::Index::get(key);
-    if (index >= entries_.size()) return {};
+    if (index >= entries_.size()) return nullptr;
     const Entry& entry = entries_[index];
-    const Region& region = entry.region;
-    const uint64_t offset = address - region.base;  // wraps when below: then above any length
-    const bool good = entry.generation == Key::Generation::get(key) && region.domain == domain &&
-                      offset <= region.length && bytes <= region.length - offset &&
-                      region.length > 0 && (region.writable || access == hca::Access::kRead);
-    if (!good) return {};
-    std::byte* const memory = region.memory + offset;
-    return {memory, region.kind == Location::Kind::kHost
-                        ? Location::host(memory)
-                        : Location::sram(region.sram_offset + offset)};
+    const bool good = entry.generation == Key::Generation::get(key) &&
+                      entry.region.domain == domain && entry.region.length > 0;
+    return good ? &entry.region : nullptr;
   }
 
   bool empty() const { return free_.size() == entries_.size(); }
@@ -94,6 +104,29 @@ class MrTable {
   static_assert(sizeof(Entry) <= 64);
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
+};
+
+/// Lookups to read, for one queue: the region of the last key is kept at hand. Lives no longer than
+/// the gate is held.
+class KeyCache {
+ public:
+  KeyCache(const MrTable& table, hca::Domain domain) : table_(&table), domain_(domain) {}
+
+  Allowed resolve(uint32_t key, uint64_t address, uint32_t bytes) {
+    if (key != key_ || region_.length == 0) {
+      const Region* const found = table_->find(key, domain_);
+      if (found == nullptr) return {};
+      key_ = key;
+      region_ = *found;
+    }
+    return region_.at(address, bytes);
+  }
+
+ private:
+  const MrTable* table_;
+  hca::Domain domain_;
+  uint32_t key_ = 0;
+  Region region_;
 };
 
 }  // namespace nicmem::sim

@@ -100,7 +100,9 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_queue_depth = hw::kMaxQueueDepth,
                      .max_scatter_entries = kMaxScatterEntries,
                      .max_queues = kMaxQueues,
-                     .max_frame_bytes = kMaxFrameBytes};
+                     .max_frame_bytes = kMaxFrameBytes,
+                     .max_tso_bytes = kMaxTsoBytes,
+                     .checksum = true};
   }
 
   bool has(hca::Domain domain) const override { return memory_.has(domain); }

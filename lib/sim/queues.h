@@ -126,19 +126,18 @@ class SimSendQueue final : public hca::SendQueue {
     host_.forget(device_);
     --device_.completions->queues;
   }
-  /// As SimReceiveQueue::reset(). The doorbell register is cleared: the first work request after a
-  /// reset may have the very control segment that rang last before it.
+  /// As SimReceiveQueue::reset().
   Result<void> reset() override {
     const Gate::Control control(gate_);
     device_.reset();
     device_.completions->reset();
-    const uint64_t silent = 0;  // no control segment starts so: queue numbers start at 1
-    doorbell->ring(&silent);
-    device_.seen_doorbell = silent;
-    device_.record_due = false;
     return {};
   }
-  Result<void> stop() override { return fail(Code::kUnsupported, "stop: not modelled yet"); }
+  Result<void> stop() override {
+    const Gate::Control control(gate_);
+    device_.stopped = true;
+    return {};
+  }
   SendRing& device() { return device_; }
 
  private:

@@ -42,22 +42,27 @@ class CompletionRing {
     // Modulo twice the depth, for drivers keep 16 bits of this counter as well as 24.
     const uint32_t consumed = consumer_->read() & (2 * depth_ - 1);
     if (consumed == consumed_) return false;
+    if (failed<B>(
+            bus.read(hw::PcieClass::kDoorbellRecord, Location::host(consumer_), kRecordBytes, now)))
+      return false;
     consumed_ = consumed;
-    bus.read(hw::PcieClass::kDoorbellRecord, Location::host(consumer_), kRecordBytes, now);
     return used() < depth_;
   }
 
   /// Writes an entry and hands it over. `fill` gets it zeroed, as an `Entry` (Cqe or ErrorCqe), and
   /// leaves op_own alone: that byte is the driver's to look at until it is stored here, last. It is
-  /// filled in place because a copy of fields just stored would stall the processor.
+  /// filled in place because a copy of fields just stored would stall the processor. An entry whose
+  /// write fails is lost: its slot keeps what it held, the next entry goes into the next slot.
   template <class Entry, Bus B, class Fill>
   void push(B& bus, hw::PcieClass c, hw::CqeOpcode opcode, Nanos now, Fill&& fill) {
     static_assert(sizeof(Entry) == sizeof(hw::Cqe));
     hw::Cqe& slot = ring_[producer_ & (depth_ - 1)];
-    bus.write(c, Location::host(&slot), sizeof slot, now);
-    std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));
-    fill(reinterpret_cast<Entry&>(slot));
-    hw::store_op_own(slot, opcode, (producer_ & depth_) != 0);
+    const Nanos done = bus.write(c, Location::host(&slot), sizeof slot, now);
+    if (!failed<B>(done)) {
+      std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));
+      fill(reinterpret_cast<Entry&>(slot));
+      hw::store_op_own(slot, opcode, (producer_ & depth_) != 0);
+    }
     ++producer_;
   }
 
@@ -108,6 +113,20 @@ struct SendRing : WorkRing {
   hw::DoorbellRegister* doorbell = nullptr;
   uint64_t seen_doorbell = 0;
   bool record_due = false;  // the doorbell has rung, the record has not shown it yet
+  bool stopped = false;     // executes nothing until it is reset
+  uint32_t segmented = 0;   // payload bytes of the packet at `head` that have left in segments
+
+  /// The register is cleared too: the first work request after a reset may have the very control
+  /// segment that rang last before it.
+  void reset() {
+    WorkRing::reset();
+    const uint64_t silent = 0;  // no control segment starts so: queue numbers start at 1
+    doorbell->ring(&silent);
+    seen_doorbell = silent;
+    record_due = false;
+    stopped = false;
+    segmented = 0;
+  }
 };
 
 /// Ends the life of WQE `index` with an error.

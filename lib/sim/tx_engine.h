@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transmit: follows the doorbells, fetches work requests, gathers each frame into a packed scratch
-// and hands batches of frames to the wire. A frame's buffers are free once its bytes are in the
-// scratch, so completions are written at that point.
+// Transmit: follows the doorbells, fetches work requests, puts each frame together and hands
+// batches of frames to the wire. A frame's buffers are free once its bytes are in the batch, so
+// completions are written at that point.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
-#include "hw/ether.h"
 #include "hw/wqe.h"
+#include "sim/frame_batch.h"
+#include "sim/offload.h"
+#include "sim/plain_send.h"
 #include "sim/port_core.h"
 #include "sim/rings.h"
+#include "sim/segmenter.h"
+#include "sim/send_request.h"
 #include "sim/send_wqe.h"
 
 namespace nicmem::sim {
@@ -22,19 +24,18 @@ namespace nicmem::sim {
 template <Bus B>
 class TxEngine {
  public:
-  explicit TxEngine(PortCore<B>& port)
-      : port_(port),
-        scratch_(std::make_unique<std::array<std::byte, kScratchBytes>>()),
-        newest_(std::make_unique<std::array<std::byte, kMaxFrameBytes>>()) {}
+  explicit TxEngine(PortCore<B>& port) : port_(port) {}
 
   void add(SendRing& queue) { queues_.push_back(&queue); }
   void remove(SendRing& queue) { std::erase(queues_, &queue); }
 
-  /// Executes at most `budget` work requests; returns how many. Queues take turns at being first.
+  /// Executes work requests of at most `budget` frames (one without a frame counts as one); returns
+  /// how many. Queues take turns at being first.
   uint32_t run(Nanos now, uint32_t budget) {
     uint32_t done = 0;
     for (size_t i = 0; i < queues_.size() && done < budget; ++i) {
       SendRing& queue = *queues_[(first_ + i) % queues_.size()];
+      if (queue.stopped) continue;
       look(queue, now);
       if (queue.available() > 0) done += serve(queue, now, budget - done);
     }
@@ -43,19 +44,18 @@ class TxEngine {
   }
 
   /// The newest frame that the wire took; empty before the first.
-  Frame last_sent() const { return Frame(newest_->data(), newest_bytes_); }
+  Frame last_sent() const { return batch_.newest(); }
 
  private:
-  static constexpr size_t kScratchBytes = size_t{4} * kMaxFrameBytes;
-
   /// Sees whether the queue's doorbell has rung, and how much was posted.
   void look(SendRing& queue, Nanos now) {
     const uint64_t doorbell = queue.doorbell->peek();
     if (doorbell != queue.seen_doorbell) {
+      const Nanos read = port_.bus.read(hw::PcieClass::kDoorbellRecord,
+                                        Location::host(queue.record), kRecordBytes, now);
+      if (failed<B>(read)) return;  // the next look tries again
       queue.seen_doorbell = doorbell;
       queue.record_due = true;
-      port_.bus.read(hw::PcieClass::kDoorbellRecord, Location::host(queue.record), kRecordBytes,
-                     now);
     }
     if (!queue.record_due) return;
     // The register orders nothing: it may be seen before the record that was published first.
@@ -70,148 +70,230 @@ class TxEngine {
   void overrun(SendRing& queue, Nanos now) {
     if (!queue.in_error) {
       if (!queue.completions->has_room(port_.bus, now)) return;  // look again later
-      fail(queue, hw::Syndrome::kLocalQpOperation, 0, now);
+      fail(queue, hw::Syndrome::kLocalQpOperation, {}, now);
     }
     queue.record_due = false;
   }
 
-  void fail(SendRing& queue, hw::Syndrome syndrome, uint8_t opcode, Nanos now) {
+  void fail(SendRing& queue, hw::Syndrome syndrome, hw::SendOpcode opcode, Nanos now) {
     queue.in_error = true;
     push_error(port_.bus, queue, hw::PcieClass::kTxCompletion, hw::CqeOpcode::kRequesterError,
-               syndrome, opcode, queue.head, now);
+               syndrome, static_cast<uint8_t>(opcode), queue.head, now);
     ++port_.counters.tx_error;
   }
 
   uint32_t serve(SendRing& queue, Nanos now, uint32_t budget) {
-    size_t room = port_.wire->room();
+    batch_.open(*port_.wire);
     uint32_t done = 0;
-    while (done < budget && queue.available() > 0 && room > frames_count_ &&
+    while (done < budget && queue.available() > 0 && has_room(now) &&
            queue.completions->has_room(port_.bus, now)) {
-      execute(queue, now);
-      ++done;
-      const bool full = frames_count_ == kBatch || used_ + kMaxFrameBytes > kScratchBytes;
-      if (full) {
-        flush(now);
-        room = port_.wire->room();
-      }
+      const uint32_t plain = send_plain(queue, now, budget - done);
+      done += plain > 0 ? plain : execute(queue, now, budget - done);
     }
     flush(now);
     return done;
   }
 
-  /// Executes the work request at the queue's head: one frame, or one error completion.
-  void execute(SendRing& queue, Nanos now) {
+  /// Whether the largest frame can be sent now.
+  bool has_room(Nanos now) {
+    if (batch_.has_room(port_.max_frame_bytes)) return true;
+    flush(now);
+    batch_.open(*port_.wire);
+    return batch_.has_room(port_.max_frame_bytes);
+  }
+
+  /// Executes requests from the queue's head on for as long as they are fit for the short way;
+  /// returns how many. A bus that can fail takes the long one.
+  uint32_t send_plain(SendRing& queue, Nanos now, uint32_t budget) {
+    if (B::kCanFail || queue.in_error || queue.segmented > 0) return 0;
+    PlainSends requests(queue, port_.regions, port_.max_frame_bytes);
+    FrameBatch::Writer batch(batch_);
+    uint32_t done = 0;
+    while (done < budget && batch.has_room(port_.max_frame_bytes) && requests.read()) {
+      const bool completes = requests.always_completes();
+      if (completes && !queue.completions->has_room(port_.bus, now)) break;
+      batch.add(put_together(requests, batch.next(), now));
+      if (completes) complete(queue, requests.head(), hw::SendOpcode::kSend, now);
+      requests.advance();
+      ++done;
+    }
+    queue.head = requests.head();
+    return done;
+  }
+
+  /// The frame of a plain request, at `to`; returns its length.
+  uint32_t put_together(const PlainSends& request, std::byte* to, Nanos now) {
+    port_.bus.read(hw::PcieClass::kTxDescriptor, Location::host(request.start()),
+                   request.blocks() * hw::kWqeBlockBytes, now);
+    const std::span<const std::byte> header = request.header();
+    std::memcpy(to, header.data(), header.size());
+    const auto before = static_cast<uint32_t>(header.size());
+    take(request.first(), before, to, now);
+    const uint32_t bytes = before + request.first().bytes;
+    if (request.second().bytes == 0) return bytes;
+    take(request.second(), bytes, to, now);
+    return bytes + request.second().bytes;
+  }
+
+  void take(const PlainSends::Part& part, uint32_t before, std::byte* frame, Nanos now) {
+    port_.bus.read(port_.class_of(before, part.bytes), part.at, part.bytes, now);
+    std::memcpy(frame + before, part.memory, part.bytes);
+  }
+
+  /// Executes the work request at the queue's head: a frame, none, an error completion, or as many
+  /// segments as the wire and `budget` have room for. Returns how many frames, at least one.
+  uint32_t execute(SendRing& queue, Nanos now, uint32_t budget) {
     wqe_.fetch(queue);
-    port_.bus.read(hw::PcieClass::kTxDescriptor, Location::host(queue.slot(queue.head)),
-                   wqe_.blocks * hw::kWqeBlockBytes, now);
-    const size_t start = used_;
+    const bool fetched = queue.segmented > 0 || read_descriptor(queue, now);
     hw::Syndrome syndrome = hw::Syndrome::kFlushed;
+    uint32_t frames = 1;
     if (!queue.in_error) {
-      syndrome = wqe_.well_formed ? gather(queue, now) : hw::Syndrome::kLocalQpOperation;
+      syndrome = fetched && wqe_.well_formed ? perform(queue, now, budget, frames)
+                                             : hw::Syndrome::kLocalQpOperation;
+      if (queue.segmented > 0 && syndrome == hw::Syndrome::kNone) return frames;  // goes on later
     }
-    if (syndrome != hw::Syndrome::kNone) {
-      used_ = start;
-      fail(queue, syndrome, wqe_.opcode, now);
+    if (syndrome == hw::Syndrome::kNone) {
+      if (wqe_.always_completes()) complete(queue, queue.head, wqe_.opcode, now);
+    } else if (syndrome == hw::Syndrome::kFlushed &&
+               wqe_.completion == hw::ControlSegment::kCompleteOnFirstError) {
+      ++port_.counters.tx_error;
     } else {
-      if (used_ > start) frames_[frames_count_++] = Frame(scratch_->data() + start, used_ - start);
-      if (wqe_.completion >= hw::ControlSegment::kCompleteAlways) complete(queue, now);
+      fail(queue, syndrome, wqe_.opcode, now);
     }
+    queue.segmented = 0;
     queue.head = static_cast<uint16_t>(queue.head + wqe_.blocks);
+    return frames;
   }
 
-  /// Puts the frame of `wqe_` at the end of the scratch. A NOP has none.
-  hw::Syndrome gather(const SendRing& queue, Nanos now) {
-    if (wqe_.opcode == static_cast<uint8_t>(hw::SendOpcode::kNop)) return hw::Syndrome::kNone;
-    const std::span<const std::byte> body = wqe_.body();
-    const auto& eth = *view_as<hw::EthSegment>(body.subspan(sizeof(hw::ControlSegment)));
-    if (eth.checksum_flags != 0 || eth.mss.get() != 0) return hw::Syndrome::kLocalQpOperation;
-    const uint32_t inlined = eth.inline_bytes.get();
-    size_t at = size_t{hw::send_wqe_segments(inlined, 0)} * hw::kWqeSegmentBytes;
-    if (at > body.size()) return hw::Syndrome::kLocalQpOperation;
-    const size_t start = used_;
-    if (inlined > 0) {
-      append(body.subspan(sizeof(hw::ControlSegment) + offsetof(hw::EthSegment, inline_start),
-                          inlined));
-    }
-    while (at < body.size()) {
-      const hw::Syndrome syndrome = gather_segment(queue, body, at, start, now);
-      if (syndrome != hw::Syndrome::kNone) return syndrome;
-    }
-    const size_t length = used_ - start;
-    return length < sizeof(hw::EtherHeader) || length > port_.max_frame_bytes
-               ? hw::Syndrome::kLocalLength
-               : hw::Syndrome::kNone;
+  bool read_descriptor(const SendRing& queue, Nanos now) {
+    return !failed<B>(port_.bus.read(hw::PcieClass::kTxDescriptor,
+                                     Location::host(queue.slot(queue.head)),
+                                     wqe_.blocks * hw::kWqeBlockBytes, now));
   }
 
-  /// Appends what the data segment at `at` of `body` names, and moves `at` behind it.
-  hw::Syndrome gather_segment(const SendRing& queue, std::span<const std::byte> body, size_t& at,
-                              size_t start, Nanos now) {
-    const auto& segment = *view_as<hw::DataSegment>(body.subspan(at));
-    const uint32_t field = segment.byte_count.get();
-    const uint32_t length = field & ~hw::DataSegment::kInline;
-    const auto before = static_cast<uint32_t>(used_ - start);
-    // A pointer segment of length 0 would mean 2^31 bytes.
-    if (length > port_.max_frame_bytes - std::min(before, port_.max_frame_bytes) || field == 0) {
-      return hw::Syndrome::kLocalLength;
+  /// Executes the well-formed request. `frames` gets how many were made, if not one.
+  hw::Syndrome perform(SendRing& queue, Nanos now, uint32_t budget, uint32_t& frames) {
+    if (wqe_.opcode == hw::SendOpcode::kNop) return hw::Syndrome::kNone;
+    const hw::Syndrome syndrome =
+        request_.read(wqe_, port_.regions, queue.domain, port_.max_frame_bytes);
+    if (syndrome != hw::Syndrome::kNone) return syndrome;
+    return request_.segmented() ? segment(queue, now, budget, frames) : send(now);
+  }
+
+  /// Adds the frame of `request_` to the batch.
+  hw::Syndrome send(Nanos now) {
+    std::byte* const start = batch_.next();
+    std::byte* to = start + request_.tag_bytes();
+    const std::span<const std::byte> header = request_.header();
+    std::memcpy(to, header.data(), header.size());
+    to += header.size();
+    auto before = static_cast<uint32_t>(header.size());
+    for (const Piece& piece : request_.pieces()) {
+      if (!gather(piece, 0, piece.bytes, before, to, now)) return hw::Syndrome::kLocalProtection;
+      before += piece.bytes;
+      to += piece.bytes;
     }
-    if (field != length) {
-      const size_t data = at + sizeof segment.byte_count;
-      if (length > body.size() - data) return hw::Syndrome::kLocalQpOperation;
-      append(body.subspan(data, length));
-      at = round_up<size_t>(data + length, hw::kWqeSegmentBytes);
-      return hw::Syndrome::kNone;
-    }
-    const Allowed from = port_.regions.resolve(segment.key.get(), queue.domain,
-                                               segment.address.get(), length, hca::Access::kRead);
-    if (from.memory == nullptr) return hw::Syndrome::kLocalProtection;
-    port_.bus.read(port_.class_of(before, length), from.at, length, now);
-    append({from.memory, length});
-    at += sizeof segment;
+    const std::span<std::byte> frame(start, to);
+    if (request_.tag_bytes() > 0) insert_vlan(frame, request_.tag_control());
+    if (request_.fills_checksums()) fill_checksums(frame, parse(frame));
+    batch_.add(frame.size());
     return hw::Syndrome::kNone;
   }
 
-  void append(std::span<const std::byte> bytes) {
-    std::memcpy(scratch_->data() + used_, bytes.data(), bytes.size());
-    used_ += bytes.size();
+  void fill_checksums(std::span<std::byte> frame, const Parsed& parsed) {
+    if (request_.fill_l3()) fill_l3_checksum(frame, parsed);
+    if (request_.fill_l4()) fill_l4_checksum(frame, parsed);
   }
 
-  void complete(SendRing& queue, Nanos now) {
+  /// Copies `bytes` of a piece, from its byte `from` on. They lie `before` bytes into the frame.
+  bool gather(const Piece& piece, uint32_t from, uint32_t bytes, uint32_t before, std::byte* to,
+              Nanos now) {
+    if (!piece.inlined) {
+      const Location at{piece.at.kind, piece.at.address + from};
+      if (failed<B>(port_.bus.read(port_.class_of(before, bytes), at, bytes, now))) return false;
+    }
+    std::memcpy(to, piece.memory + from, bytes);
+    return true;
+  }
+
+  /// Adds segments of `request_` to the batch, from where the queue stands in it: to the end, then
+  /// queue.segmented is 0, or as far as there is room.
+  hw::Syndrome segment(SendRing& queue, Nanos now, uint32_t budget, uint32_t& frames) {
+    const auto header = static_cast<uint32_t>(request_.header().size());
+    const uint32_t total = request_.piece_bytes();
+    const uint32_t most = request_.segment_bytes();
+    if (!segmenter_.start(request_.header())) return hw::Syndrome::kLocalQpOperation;
+    if (header + std::min(most, total) > port_.max_frame_bytes) return hw::Syndrome::kLocalLength;
+    uint32_t offset = queue.segmented;
+    frames = 0;
+    do {
+      if (frames == budget || !has_room(now)) {
+        queue.segmented = offset;
+        return hw::Syndrome::kNone;
+      }
+      const uint32_t bytes = std::min(most, total - offset);
+      const std::span<std::byte> frame(batch_.next(), header + bytes);
+      if (!gather_range(offset, bytes, frame.data() + header, now)) {
+        return hw::Syndrome::kLocalProtection;
+      }
+      const bool last = offset + bytes == total;
+      const Parsed parsed = segmenter_.write(frame, {offset / most, offset, last});
+      fill_checksums(frame, parsed);
+      batch_.add(frame.size());
+      ++frames;
+      offset += bytes;
+    } while (offset < total);
+    queue.segmented = 0;
+    return hw::Syndrome::kNone;
+  }
+
+  /// Copies bytes [from, from + bytes) of what the pieces make up.
+  bool gather_range(uint32_t from, uint32_t bytes, std::byte* to, Nanos now) {
+    const auto header = static_cast<uint32_t>(request_.header().size());
+    for (const Piece& piece : request_.pieces()) {
+      if (bytes == 0) break;
+      if (from < piece.bytes) {
+        const uint32_t here = std::min(bytes, piece.bytes - from);
+        if (!gather(piece, from, here, header, to, now)) return false;
+        to += here;
+        bytes -= here;
+        from = 0;
+      } else {
+        from -= piece.bytes;
+      }
+    }
+    return true;
+  }
+
+  void complete(const SendRing& queue, uint16_t index, hw::SendOpcode opcode, Nanos now) {
     queue.completions->template push<hw::Cqe>(
         port_.bus, hw::PcieClass::kTxCompletion, hw::CqeOpcode::kRequester, now,
         [&](hw::Cqe& entry) {
           entry.timestamp.set(now);
-          entry.sop_drop_qpn.set(uint32_t{wqe_.opcode} << 24 | queue.number);
-          entry.wqe_counter.set(queue.head);
+          entry.sop_drop_qpn.set(static_cast<uint32_t>(opcode) << 24 | queue.number);
+          entry.wqe_counter.set(index);
         });
   }
 
-  /// Hands what has been gathered to the wire.
+  /// Hands what has been put together to the wire.
   void flush(Nanos now) {
-    if (frames_count_ == 0) return;
-    const std::span<const Frame> frames(frames_.data(), frames_count_);
+    if (batch_.empty()) return;
+    const std::span<const Frame> frames = batch_.frames();
     const size_t sent = port_.wire->send(frames, now);
     hca::PortCounters& counters = port_.counters;
     counters.tx_frames += sent;
     for (const Frame frame : frames.first(sent)) counters.tx_bytes += frame.size();
     counters.tx_wire_drops += frames.size() - sent;
-    if (sent > 0) {
-      newest_bytes_ = frames[sent - 1].size();
-      std::memcpy(newest_->data(), frames[sent - 1].data(), newest_bytes_);
-    }
-    frames_count_ = 0;
-    used_ = 0;
+    batch_.close(sent);
   }
 
   PortCore<B>& port_;
   std::vector<SendRing*> queues_;
   size_t first_ = 0;
   SendWqe wqe_;
-  std::unique_ptr<std::array<std::byte, kScratchBytes>> scratch_;
-  size_t used_ = 0;
-  std::array<Frame, kBatch> frames_{};
-  size_t frames_count_ = 0;
-  std::unique_ptr<std::array<std::byte, kMaxFrameBytes>> newest_;
-  size_t newest_bytes_ = 0;
+  SendRequest request_;
+  Segmenter segmenter_;
+  FrameBatch batch_;
 };
 
 }  // namespace nicmem::sim

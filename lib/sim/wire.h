@@ -19,6 +19,10 @@ inline constexpr uint32_t kMaxFrameBytes = 16384;
 
 using Frame = std::span<const std::byte>;
 
+/// How frames that a port sends lie one behind the other: this many bytes before each, and each
+/// aligned to it.
+inline constexpr size_t kFrameGap = 8;
+
 /// Owned by a port and called only by the thread that steps the port's device, or under its gate.
 class Wire {
  public:
@@ -30,7 +34,11 @@ class Wire {
 
   /// How many frames of kMaxFrameBytes send() is sure to take now.
   virtual size_t room() = 0;
-  /// Takes a prefix of `frames`, copying what it keeps; returns its length.
+  /// Memory in which the next frames to be sent can be put together, as kFrameGap says, so that
+  /// send() need not copy them; room for one of the largest at least. Empty: there is none now.
+  virtual std::span<std::byte> lend() { return {}; }
+  /// Takes a prefix of `frames`, copying what it keeps; returns its length. What was lent is free
+  /// again, but for the frames that it took.
   virtual size_t send(std::span<const Frame> frames, Nanos now) = 0;
 
   /// Whether frames wait for a posted buffer (true), or are lost when there is none.

@@ -44,8 +44,12 @@ TEST(Mlx5Constants, EqualTheOracles) {
   EXPECT_EQ(DataSegment::kInline, static_cast<uint32_t>(MLX5_INLINE_SEG));
   EXPECT_EQ(static_cast<int>(SendOpcode::kNop), MLX5_OPCODE_NOP);
   EXPECT_EQ(static_cast<int>(SendOpcode::kSend), MLX5_OPCODE_SEND);
+  EXPECT_EQ(static_cast<int>(SendOpcode::kTso), MLX5_OPCODE_TSO);
+  EXPECT_EQ(static_cast<int>(SendOpcode::kEnhancedMultiPacket), 0x29);  // mlx5_prm.h only
   EXPECT_EQ(ControlSegment::Completion::set(0, ControlSegment::kCompleteAlways),
             MLX5_WQE_CTRL_CQ_UPDATE);
+  EXPECT_EQ(int{EthSegment::FillL3::kMask}, MLX5_ETH_WQE_L3_CSUM);
+  EXPECT_EQ(int{EthSegment::FillL4::kMask}, MLX5_ETH_WQE_L4_CSUM);
 
   EXPECT_EQ(static_cast<int>(CqeOpcode::kRequester), MLX5_CQE_REQ);
   EXPECT_EQ(static_cast<int>(CqeOpcode::kResponderSend), MLX5_CQE_RESP_SEND);
@@ -373,6 +377,8 @@ TEST(Mlx5EthSegment, HasTheOraclesOffsetsAndTheseBytes) {
   const Bytes<16> want = {0x00, 0x00, 0x00, 0x00, 0xc0, 0x00, 0x01, 0x02,
                           0x03, 0x04, 0x05, 0x06, 0x00, 0x40, 0xaa, 0xbb};
   EXPECT_EQ(bytes_of(eth), want);
+  // DPDK's mlx5_prm.h: MLX5_ETH_WQE_VLAN_INSERT, bit 31 of the word that ends with the tag.
+  EXPECT_EQ(EthSegment::InsertVlan::kMask, 0x8000);
 }
 
 // Inlined headers of any length go on behind the eth segment without a gap.

@@ -173,6 +173,19 @@ class Sender {
     }
     return wqe;
   }
+  /// The eth segment of a request that build() has made.
+  static hw::EthSegment& eth_of(Bytes& wqe) {
+    return *reinterpret_cast<hw::EthSegment*>(wqe.data() + sizeof(hw::ControlSegment));
+  }
+  /// The same request as a large packet that the device cuts into segments of `mss`.
+  Bytes build_tso(const Bytes& header, const std::vector<hw::DataSegment>& pointers, uint16_t mss,
+                  uint8_t checksum_flags = 0) const {
+    Bytes wqe = build(header, pointers);
+    wqe[3] = static_cast<std::byte>(hw::SendOpcode::kTso);
+    eth_of(wqe).mss.set(mss);
+    eth_of(wqe).checksum_flags = checksum_flags;
+    return wqe;
+  }
   /// Puts whole blocks into the ring, across its end too; ring() shows them.
   void put(const Bytes& wqe) {
     Bytes padded = wqe;

@@ -113,7 +113,10 @@ TEST_F(Malformed, SendRingsRecordsAndRegisters) {
     if (!damaged && ended == frames) {
       ASSERT_EQ(completed, frames);
     }
-    ASSERT_LE(c.tx_error - before.tx_error, completed) << "round " << round;
+    // Damage may ask for no completion, but not of the first error.
+    if (c.tx_error > before.tx_error) {
+      ASSERT_GT(completed, 0u) << "round " << round;
+    }
     rig.wire->outbox.clear();
   }
   EXPECT_GT(rig.port->counters().tx_frames, 1000u);
@@ -132,7 +135,8 @@ TEST_F(Malformed, Noise) {
     for (std::byte& byte : receiver.rq->ring) byte = static_cast<std::byte>(rng.next());
     if (rng.below(2) == 0) {  // past the first check: index and queue are right
       hw::ControlSegment control{};
-      control.opmod_index_opcode.set(static_cast<uint32_t>(rng.below(2)) * 0x0a);
+      constexpr uint32_t kOpcodes[] = {0x00, 0x0a, 0x0e};
+      control.opmod_index_opcode.set(kOpcodes[rng.below(3)]);
       control.qpn_ds.set(sender.sq->number << 8 | static_cast<uint32_t>(rng.below(64)));
       std::memcpy(sender.sq->ring.data(), &control, sizeof control);
       std::memset(sender.sq->ring.data() + 16, 0, 12);

@@ -14,6 +14,11 @@ Bytes part(const Bytes& bytes, size_t from, size_t size) {
           bytes.begin() + static_cast<std::ptrdiff_t>(from + size)};
 }
 
+void set_queue(Bytes& wqe, uint32_t number) {
+  auto& control = *reinterpret_cast<hw::ControlSegment*>(wqe.data());
+  control.qpn_ds.set(hw::ControlSegment::QueueNumber::set(control.qpn_ds.get(), number));
+}
+
 struct SendRig : Rig<> {
   SendRig() {
     std::ranges::copy(frame, host.bytes.begin());
@@ -77,6 +82,79 @@ TEST(SimTx, CompletesOnlyWhatAsksForIt) {
   EXPECT_EQ(rig.wire->outbox.size(), 3u);
   EXPECT_EQ(rig.sender.completions.poll()->wqe_counter.get(), 2u);
   EXPECT_FALSE(rig.sender.completions.poll().has_value());
+}
+
+TEST(SimTx, CompletionModesOfAQueueInError) {
+  using C = hw::ControlSegment;
+  SendRig rig;
+  const auto good = [&](uint8_t mode) { return rig.sender.build({}, {rig.host.at(0, 100)}, mode); };
+  // The first error is told to all; those that only want that hear no more.
+  rig.sender.put(rig.sender.build({}, {segment(0x123456, 0, 100)}, C::kCompleteOnFirstError));
+  for (const uint8_t mode : {C::kCompleteOnFirstError, C::kCompleteOnError,
+                             C::kCompleteOnFirstError, C::kCompleteAlways, uint8_t{3}}) {
+    rig.sender.put(good(mode));
+  }
+  rig.sender.ring();
+  rig.settle();
+  const std::pair<Syndrome, uint32_t> want[] = {{Syndrome::kLocalProtection, 0},
+                                                {Syndrome::kFlushed, 2},
+                                                {Syndrome::kFlushed, 4},
+                                                {Syndrome::kFlushed, 5}};
+  for (const auto& [syndrome, index] : want) {
+    const auto entry = rig.sender.completions.poll();
+    ASSERT_TRUE(entry.has_value());
+    EXPECT_EQ(syndrome_of(*entry), syndrome);
+    EXPECT_EQ(entry->wqe_counter.get(), index);
+  }
+  EXPECT_FALSE(rig.sender.completions.poll().has_value());
+  EXPECT_EQ(rig.port->counters().tx_error, 6u);
+}
+
+TEST(SimTx, QueuesThatShareACompletionQueueAreToldApart) {
+  SendRig rig;
+  const auto other = ok(rig.port->create_send_queue(rig.domain, *rig.sender.completions.cq, 16));
+  Bytes wqe = rig.sender.build({}, {rig.host.at(0, 200)});
+  set_queue(wqe, other->number);
+  std::ranges::copy(wqe, other->ring.begin());
+  other->producer->publish<NM_SQ_RECORD_RELEASE>(1);
+  other->doorbell->ring(other->ring.data());
+  rig.sender.put(rig.sender.build({}, {segment(0x123456, 0, 100)}));
+  rig.sender.ring();
+  rig.settle();
+  uint32_t failed = 0, sent = 0;
+  while (const auto entry = rig.sender.completions.poll()) {
+    if (hw::is_error(entry->op_own)) {
+      failed = as_error(*entry).opcode_qpn.get() & 0xffffff;
+    } else {
+      sent = entry->sop_drop_qpn.get() & 0xffffff;
+    }
+  }
+  EXPECT_EQ(failed, rig.sender.sq->number);
+  EXPECT_EQ(sent, other->number);
+  EXPECT_EQ(rig.wire->outbox.size(), 1u);
+}
+
+TEST(SimTx, AStoppedQueueExecutesNothingUntilItIsReset) {
+  SendRig rig;
+  rig.sender.send({}, {rig.host.at(0, 100)});
+  rig.settle();
+  ok(rig.sender.sq->stop());
+  rig.sender.send({}, {rig.host.at(0, 101)});
+  rig.settle();
+  ok(rig.sender.sq->stop());
+  rig.settle();
+  rig.port->stop();  // sends what was posted, but not this
+  EXPECT_EQ(rig.wire->outbox.size(), 1u);
+  EXPECT_EQ(rig.port->counters().tx_error, 0u);
+  ok(rig.port->start());
+  rig.sender.reset();
+  rig.settle();
+  EXPECT_EQ(rig.wire->outbox.size(), 1u);
+  rig.sender.send({}, {rig.host.at(0, 102)});
+  rig.settle();
+  ASSERT_EQ(rig.wire->outbox.size(), 2u);
+  EXPECT_EQ(rig.wire->outbox[1].size(), 102u);
+  EXPECT_EQ(rig.sender.completions.poll()->wqe_counter.get(), 0u);
 }
 
 TEST(SimTx, WorkRequestsWrapTheRingInlineDataIncluded) {
@@ -197,15 +275,16 @@ TEST_P(SimTxMalformed, IsAnErrorOfTheWorkRequest) {
   wqe[GetParam().at] = static_cast<std::byte>(GetParam().value);
   expect_error(rig, wqe, Syndrome::kLocalQpOperation);
 }
-INSTANTIATE_TEST_SUITE_P(Field, SimTxMalformed,
-                         testing::Values(BadField{"opcode", 3, 0x0e}, BadField{"index_high", 1, 1},
-                                         BadField{"index_low", 2, 1}, BadField{"queue", 6, 0xff},
-                                         BadField{"too_few_segments", 7, 1},
-                                         BadField{"segment_size", 22, 1},
-                                         BadField{"checksum_flags", 20, 0x40},
-                                         BadField{"inline_past_end", 29, 100},
-                                         BadField{"vlan_insert", 28, 0x80}),
-                         [](const auto& field) { return field.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Field, SimTxMalformed,
+    testing::Values(BadField{"opcode", 3, 0x0b}, BadField{"enhanced_multi_packet", 3, 0x29},
+                    BadField{"segmentation_without_size", 3, 0x0e}, BadField{"index_high", 1, 1},
+                    BadField{"index_low", 2, 1}, BadField{"queue", 6, 0xff},
+                    BadField{"too_few_segments", 7, 1}, BadField{"segment_size", 22, 1},
+                    BadField{"inner_l3_checksum", 20, 0x10},
+                    BadField{"inner_l4_checksum", 20, 0x20}, BadField{"inline_past_end", 29, 100},
+                    BadField{"vlan_insert", 28, 0x80}),
+    [](const auto& field) { return field.param.name; });
 
 TEST(SimTx, FrameLengthsAreChecked) {
   for (const uint32_t size : {13u, 14u, 1500u, 1501u}) {

@@ -157,6 +157,79 @@ TEST(SimLoopback, GivesBackWhatItWasGivenInOrder) {
   }
 }
 
+TEST(SimLoopback, FramesCanBePutTogetherInItsMemory) {
+  Rng rng(test_seed());
+  const auto wire = sim::make_loopback(1 << 16);
+  std::deque<Bytes> inside;
+  size_t in_place = 0;
+  for (int round = 0; round < 5000; ++round) {
+    const std::span<std::byte> lent = wire->lend();
+    EXPECT_EQ(lent.empty(), lent.size() < sim::kFrameGap + sim::kMaxFrameBytes);
+    if (wire->room() > 0) {
+      EXPECT_FALSE(lent.empty());
+    }
+    // Some in place, the rest from elsewhere; not all of what was lent is used.
+    std::vector<Bytes> made;
+    std::vector<sim::Frame> frames;
+    size_t at = sim::kFrameGap;
+    for (uint64_t n = rng.below(6); n > 0; --n) {
+      made.push_back(pattern(14 + rng.below(rng.below(8) == 0 ? sim::kMaxFrameBytes - 13 : 1500),
+                             static_cast<uint32_t>(rng.next())));
+      if (at + made.back().size() > lent.size()) {
+        made.pop_back();
+        break;
+      }
+      std::ranges::copy(made.back(), lent.begin() + static_cast<ptrdiff_t>(at));
+      frames.emplace_back(lent.subspan(at, made.back().size()));
+      at += round_up<size_t>(made.back().size(), sim::kFrameGap) + sim::kFrameGap;
+    }
+    ASSERT_EQ(wire->send(frames, 0), frames.size());
+    in_place += frames.size();
+    inside.insert(inside.end(), made.begin(), made.end());
+    ASSERT_EQ(wire->held(), inside.size());
+    for (const Bytes& frame : take(*wire, rng.below(9))) {
+      ASSERT_EQ(frame, inside.front()) << "round " << round;
+      inside.pop_front();
+    }
+  }
+  EXPECT_GT(in_place, 5000u);
+}
+
+// Port::last_sent() is asked at any time: also after frames that the wire then did not take.
+TEST(SimWire, TheNewestFrameStaysWhatItWas) {
+  const auto nic = ok(sim::Nic::create({}));
+  const hca::Domain domain = ok(nic->create_domain());
+  for (const bool lends : {true, false}) {
+    auto scripted = std::make_unique<ScriptedWire>();
+    ScriptedWire& refusing = *scripted;
+    const auto port = nic->open_port(
+        {}, lends ? sim::make_loopback(1 << 16) : std::unique_ptr<sim::Wire>(std::move(scripted)));
+    ok(port->set_max_frame(sim::kMaxFrameBytes));
+    ok(port->start());
+    Buffer buffer = Buffer::in_host(*nic, domain, sim::kMaxFrameBytes);
+    Sender sender(*port, domain, 16);
+    for (uint32_t i = 0; i < 50; ++i) {
+      const uint32_t size = 14 + i * 997 % (sim::kMaxFrameBytes - 13);
+      const Bytes frame = pattern(size, i);
+      std::ranges::copy(frame, buffer.bytes.begin());
+      sender.send({}, {buffer.at(0, size)});
+      for (int step = 0; step < 4; ++step) nic->step(64);
+      if (!lends) {
+        refusing.takes = 0;
+        sender.send({}, {buffer.at(0, sim::kMaxFrameBytes)});
+        nic->step(64);
+        refusing.takes = 1000;
+      }
+      Bytes newest(sim::kMaxFrameBytes);
+      ASSERT_EQ(port->last_sent(newest), size);
+      newest.resize(size);
+      ASSERT_EQ(newest, frame) << i;
+      while (sender.completions.poll()) {
+      }
+    }
+  }
+}
+
 TEST(SimCable, AFullRingHoldsTheSenderBack) {
   auto [a, b] = sim::make_cable();
   const Bytes frame = pattern(sim::kMaxFrameBytes);
