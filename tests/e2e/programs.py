@@ -6,6 +6,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import threading
 import time
 
 from captures import REPO
@@ -44,16 +45,21 @@ class Testpmd:
     def say(self, *commands):
         """Gives commands; returns what was printed until they were done."""
         self.marks += 1
+        if self.process.poll() is not None:
+            raise RuntimeError(f"testpmd has ended or did not answer: {self.output[-3000:]}")
         for command in commands:
             self.process.stdin.write(command + "\n")
         # an unknown command is answered with itself: it marks the end of the others' output
         self.process.stdin.write(f"mark{self.marks}\n")
         self.process.stdin.flush()
         said = ""
+        watchdog = threading.Timer(PATIENCE_S, self.process.kill)
+        watchdog.start()
         for line in self.process.stdout:
             said += line.replace("\r", "")
             if f"mark{self.marks}" in line and "testpmd>" in line:
                 break
+        watchdog.cancel()
         self.output += said
         return said
 
@@ -93,9 +99,27 @@ def unsent(x):
     return x["tx_good_packets"] - x["tx_device_frames"] - x["tx_wire_drops"]
 
 
-def problems_of(x, offered=None):
+def given(x):
+    """Packets that the program has given the port to send."""
+    return x["tx_good_packets"] + x["tx_stopped"] + sum(x[k] for k in NEVER if k.startswith("tx_"))
+
+
+def dropped_by_program(stop_output):
+    """Packets that testpmd itself has dropped, by port, from what it says at `stop`."""
+    return {int(port): int(count) for port, count in re.findall(
+        r"Forward statistics for port (\d+) .*?TX-dropped: (\d+)", stop_output, re.S)}
+
+
+# Counters that a well-behaved program on a healthy device leaves at 0.
+NEVER = ("nicmem_reads", "slow_reads", "slow_reads_refused", "rx_wqe_error", "tx_wqe_error",
+         "tx_device_error", "tx_foreign_memory", "tx_unknown_memory", "tx_too_many_segments",
+         "tx_empty", "tx_bad_length")
+
+
+def problems_of(x, offered=None, dropped=None):
     """What does not add up in a quiet port's statistics; an empty list is good. `offered`: frames
-    that the wire had; else what its generator made. README.md of the driver has the equations."""
+    that the wire had; else what its generator made. `dropped`: by a program that sends all else
+    out of the port that it came from. README.md of the driver has the equations."""
     found = []
 
     def check(name, left, right):
@@ -108,12 +132,14 @@ def problems_of(x, offered=None):
     check("received", x["rx_device_frames"],
           x["rx_good_packets"] + x["rx_no_mbuf"] + x["rx_stopped"])
     check("not sent yet", unsent(x), 0)
+    if dropped is not None:
+        check("forwarded", x["rx_good_packets"], given(x) + dropped)
     for pool in ("nicmem", "host"):
         total = x[f"payload_{pool}_buffers"]
         held = total - x[f"payload_{pool}_free"] - x[f"payload_{pool}_posted"]
         if not 0 <= held <= x["tx_in_flight"]:
             found.append(f"payload buffers, {pool}: {held} held, {x['tx_in_flight']} in flight")
-    for name in ("nicmem_reads", "slow_reads", "tx_foreign_memory", "tx_unknown_memory"):
+    for name in NEVER:
         check(name, x[name], 0)
     return found
 
