@@ -116,10 +116,11 @@ NEVER = ("nicmem_reads", "slow_reads", "slow_reads_refused", "rx_wqe_error", "tx
          "tx_empty", "tx_bad_length")
 
 
-def problems_of(x, offered=None, dropped=None):
+def problems_of(x, offered=None, dropped=None, in_flight=None):
     """What does not add up in a quiet port's statistics; an empty list is good. `offered`: frames
     that the wire had; else what its generator made. `dropped`: by a program that sends all else
-    out of the port that it came from. README.md of the driver has the equations."""
+    out of the port that it came from. `in_flight`: of all ports that send what came by this one;
+    else its own. README.md of the driver has the equations."""
     found = []
 
     def check(name, left, right):
@@ -134,11 +135,12 @@ def problems_of(x, offered=None, dropped=None):
     check("not sent yet", unsent(x), 0)
     if dropped is not None:
         check("forwarded", x["rx_good_packets"], given(x) + dropped)
+    in_flight = x["tx_in_flight"] if in_flight is None else in_flight
     for pool in ("nicmem", "host"):
         total = x[f"payload_{pool}_buffers"]
         held = total - x[f"payload_{pool}_free"] - x[f"payload_{pool}_posted"]
-        if not 0 <= held <= x["tx_in_flight"]:
-            found.append(f"payload buffers, {pool}: {held} held, {x['tx_in_flight']} in flight")
+        if not 0 <= held <= in_flight:
+            found.append(f"payload buffers, {pool}: {held} held, {in_flight} in flight")
     for name in NEVER:
         check(name, x[name], 0)
     return found
