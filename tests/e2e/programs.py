@@ -32,8 +32,11 @@ def eal(prefix, memory=512, lcores="0,1"):
 class Testpmd:
     """One stock testpmd, driven through its prompt."""
 
-    def __init__(self, vdevs, app=(), memory=512, prefix="e2e"):
-        command = ["stdbuf", "-oL", "dpdk-testpmd", *eal(prefix, memory)]
+    count = 0  # one that a failed test has left behind is not in the way of the next
+
+    def __init__(self, vdevs, app=(), memory=512):
+        Testpmd.count += 1
+        command = ["stdbuf", "-oL", "dpdk-testpmd", *eal(f"e2e{Testpmd.count}-", memory)]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         self.process = subprocess.Popen([*command, "--", "-i", *app], stdin=subprocess.PIPE,
@@ -84,6 +87,11 @@ class Testpmd:
         """Statistics of `ports` once their devices have sent what they were given."""
         self.wait_for(lambda: all(unsent(self.xstats(port)) == 0 for port in ports))
         return [self.xstats(port) for port in ports]
+
+    def end(self):
+        """Ends it without a word, if a test has left it behind."""
+        self.process.kill()
+        self.process.communicate()
 
     def quit(self):
         try:
