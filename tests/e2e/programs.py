@@ -34,9 +34,10 @@ class Testpmd:
 
     count = 0  # one that a failed test has left behind is not in the way of the next
 
-    def __init__(self, vdevs, app=(), memory=512):
+    def __init__(self, vdevs, app=(), memory=512, eal_arguments=None):
         Testpmd.count += 1
-        command = ["stdbuf", "-oL", "dpdk-testpmd", *eal(f"e2e{Testpmd.count}-", memory)]
+        command = ["stdbuf", "-oL", "dpdk-testpmd",
+                   *(eal_arguments or eal(f"e2e{Testpmd.count}-", memory))]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         self.process = subprocess.Popen([*command, "--", "-i", *app], stdin=subprocess.PIPE,

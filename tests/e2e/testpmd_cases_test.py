@@ -37,6 +37,24 @@ class OnePort(unittest.TestCase):
         self.addCleanup(testpmd.end)
         return testpmd
 
+    def configure_anew(self, testpmd, rng):
+        """Stops, changes queues and perhaps rings and MTU, starts; the generator goes on."""
+        queues = rng.choice((1, 2, 4))
+        changes = rng.sample([f"port config all rxd {rng.choice((64, 100, 256, 1024))}",
+                              f"port config all txd {rng.choice((64, 200, 512, 1024))}",
+                              f"port config mtu 0 {rng.choice((1500, 2000, 9000))}"],
+                             rng.randint(0, 3))
+        changes += [f"port config all rxq {queues}", f"port config all txq {queues}"]
+        said = testpmd.say("stop", "port stop all", *changes, "port start all", "start")
+        self.assertNotIn("ail", said, changes)  # "Fail...", "failed"
+
+    def pass_more(self, testpmd, packets):
+        """Waits until the program has received so many more; returns how many it were."""
+        before = testpmd.received()[0]
+        self.assertTrue(testpmd.wait_for(lambda: testpmd.received()[0] >= before + packets),
+                        testpmd.output[-3000:])
+        return testpmd.received()[0] - before
+
     def stop_and_check(self, testpmd, count_dropped=False):
         """Stops forwarding and the port: then nothing moves, all adds up, every mbuf is back."""
         said = testpmd.say("stop", "port stop all")
@@ -135,26 +153,13 @@ class Reconfigure(OnePort):
         rng = random.Random(SEED)
         for mode in MODES:
             with self.subTest(mode=mode, seed=SEED):
-                self.reconfigure(rng, mode)
-
-    def reconfigure(self, rng, mode):
-        testpmd = self.start(f"mode={mode},gen_size=imix,sram=1MiB", [*APP, "--rss-ip", "--mbuf-size=10240"])
-        testpmd.say("set fwd macswap retry", RETRY)
-        received = 0
-        for _ in range(self.TIMES):
-            queues = rng.choice((1, 2, 4))
-            changes = [f"port config all rxq {queues}", f"port config all txq {queues}",
-                       f"port config all rxd {rng.choice((64, 100, 256, 1024))}",
-                       f"port config all txd {rng.choice((64, 200, 512, 1024))}",
-                       f"port config mtu 0 {rng.choice((1500, 2000, 9000))}"]
-            changes = rng.sample(changes[2:], rng.randint(0, 3)) + changes[:2]
-            said = testpmd.say("port stop all", *changes, "port start all", "start")
-            self.assertNotIn("ail", said, changes)  # "Fail...", "failed"
-            self.assertTrue(testpmd.wait_for(lambda: testpmd.received()[0] > received + 500),
-                            testpmd.output[-3000:])
-            received = testpmd.received()[0]
-            testpmd.say("stop")
-        self.stop_and_check(testpmd)
+                testpmd = self.start(f"mode={mode},gen_size=imix,sram=1MiB",
+                                     [*APP, "--rss-ip", "--mbuf-size=10240"])
+                testpmd.say("set fwd macswap retry", RETRY)
+                for _ in range(self.TIMES):
+                    self.configure_anew(testpmd, rng)
+                    self.pass_more(testpmd, 500)
+                self.stop_and_check(testpmd)
 
 
 if __name__ == "__main__":
