@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Capture files: reading, writing, and what forwarding must make of their frames."""
+import collections
 import os
 import pathlib
 import struct
+import sys
 
 REPO = pathlib.Path(__file__).resolve().parent.parent.parent
 MAX_FRAME = 9600 + 22  # largest MTU, Ethernet header, two tags
+VLAN_TAGS = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 
 
-def folder():
-    """The captures beside the repository, else the bundled ones."""
-    shared = pathlib.Path(os.environ.get("NICMEM_PCAPS", REPO.parent / "shared" / "pcap"))
-    return shared if shared.is_dir() else REPO / "tests" / "data"
+def files():
+    """The captures beside the repository, or where NICMEM_PCAPS says; without either the bundled
+    ones."""
+    named = os.environ.get("NICMEM_PCAPS")
+    shared = pathlib.Path(named or REPO.parent / "shared" / "pcap")
+    if named is None and not shared.is_dir():
+        print(f"NOTE: needs {shared} or NICMEM_PCAPS for all captures; takes those in tests/data",
+              file=sys.stderr)
+        shared = REPO / "tests" / "data"
+    found = sorted(shared.glob("*.pcap"))
+    if not found:
+        raise FileNotFoundError(f"{shared}: no captures")
+    return found
 
 
 def read(path):
@@ -36,20 +48,26 @@ def write(path, frames):
             file.write(struct.pack("<4I", 0, 0, len(frame), len(frame)) + frame)
 
 
-def accepted(frames):
+def accepted(frames, most=MAX_FRAME):
     """What a port takes."""
-    return [f for f in frames if 14 <= len(f) <= MAX_FRAME]
+    return [f for f in frames if 14 <= len(f) <= most]
 
 
 def swap_macs(frame):
     return frame[6:12] + frame[0:6] + frame[12:]
 
 
-def checksum(data):
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+def ones_add(*words):
+    """Their sum in ones' complement, 16 bits."""
+    total = sum(words)
     while total >> 16:
         total = (total & 0xffff) + (total >> 16)
-    return total ^ 0xffff
+    return total
+
+
+def checksum(data):
+    """RFC 1071, of an even number of bytes."""
+    return ones_add(*struct.unpack(f">{len(data) // 2}H", data)) ^ 0xffff
 
 
 def martian_v4(address):
@@ -62,17 +80,27 @@ def martian_v6(address):
             or address[:12] == bytes(10) + b"\xff\xff")
 
 
-def route_v4(packet, header_bytes):
-    if len(packet) < 20 or packet[0] >> 4 != 4:
-        return None
-    length = (packet[0] & 15) * 4
-    total = struct.unpack(">H", packet[2:4])[0]
-    if length < 20 or not length <= total <= len(packet) or 14 + length > header_bytes:
-        return None
-    if checksum(packet[:length]) != 0 or packet[8] <= 1:
-        return None
-    if martian_v4(packet[12:16]) or martian_v4(packet[16:20]):
-        return None
+def route_v4(packet, visible):
+    """The packet to send, or why there is none."""
+    if len(packet) < 20:
+        return "truncated"
+    length, total = (packet[0] & 15) * 4, struct.unpack(">H", packet[2:4])[0]
+    if packet[0] >> 4 != 4 or not 20 <= length <= total:
+        return "malformed_header"
+    if length > len(packet):
+        return "truncated"
+    if length > visible:
+        return "needs_payload"
+    if total > len(packet):
+        return "truncated"
+    if checksum(packet[:length]) != 0:
+        return "bad_checksum"
+    for address, reason in ((packet[12:16], "martian_source"),
+                            (packet[16:20], "martian_destination")):
+        if martian_v4(address):
+            return reason
+    if packet[8] <= 1:
+        return "ttl_expired"
     header = bytearray(packet[:length])
     header[8] -= 1
     header[10:12] = b"\0\0"
@@ -81,24 +109,41 @@ def route_v4(packet, header_bytes):
 
 
 def route_v6(packet):
-    if len(packet) < 40 or packet[0] >> 4 != 6 or packet[7] <= 1:
-        return None
+    if len(packet) < 40:
+        return "truncated"
+    if packet[0] >> 4 != 6:
+        return "malformed_header"
     if struct.unpack(">H", packet[4:6])[0] + 40 > len(packet):
-        return None
-    if martian_v6(packet[8:24]) or martian_v6(packet[24:40]):
-        return None
+        return "truncated"
+    for address, reason in ((packet[8:24], "martian_source"),
+                            (packet[24:40], "martian_destination")):
+        if martian_v6(address):
+            return reason
+    if packet[7] <= 1:
+        return "ttl_expired"
     return packet[:7] + bytes([packet[7] - 1]) + packet[8:]
 
 
 def route(frame, own_mac, next_mac, header_bytes):
-    """What a router with default routes must send for `frame`, or None. Written from the RFCs, with
-    the checksum computed anew. `header_bytes`: of the frame, all that the router can see."""
-    if len(frame) < 14 or frame[0] & 1:
-        return None
+    """What a router with default routes must send for `frame`, as bytes, or why it must not, as
+    text. Written from the RFCs, with the checksum computed anew. `header_bytes`: of the frame, all
+    that the router can see."""
+    if len(frame) < 14:
+        return "truncated"
+    if frame[0] & 1:
+        return "multicast_mac"
     kind, packet = frame[12:14], frame[14:]
-    routed = None
     if kind == b"\x08\x00":
-        routed = route_v4(packet, header_bytes)
+        routed = route_v4(packet, header_bytes - 14)
     elif kind == b"\x86\xdd":
         routed = route_v6(packet)
-    return routed and next_mac + own_mac + kind + routed
+    else:
+        return "vlan_unexpected" if kind in VLAN_TAGS else "not_ip"
+    return routed if isinstance(routed, str) else next_mac + own_mac + kind + routed
+
+
+def route_all(frames, own_mac, next_mac, header_bytes):
+    """The frames that must leave, in order, and how many must not, by reason."""
+    routed = [route(f, own_mac, next_mac, header_bytes) for f in frames]
+    return ([r for r in routed if not isinstance(r, str)],
+            collections.Counter(r for r in routed if isinstance(r, str)))

@@ -4,6 +4,7 @@
 byte for byte what the RFCs say must come out."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -66,11 +67,15 @@ class Router:
         return self.process.returncode, "".join(self.lines) + output
 
 
+def drops_said(output):
+    """Packets by the reason to drop them, from the program's last words."""
+    return {reason: int(count) for reason, count in
+            re.findall(r"^  drop (\w+) +(\d+)$", output, re.M)}
+
+
 class L3fwdCaptures(unittest.TestCase):
     def test_every_capture_in_every_mode(self):
-        files = sorted(captures.folder().glob("*.pcap"))
-        self.assertGreater(len(files), 0)
-        for file in files:
+        for file in captures.files():
             for mode in MODES:
                 with self.subTest(capture=file.name, mode=mode):
                     self.route(file, mode)
@@ -79,8 +84,7 @@ class L3fwdCaptures(unittest.TestCase):
         frames = captures.read(file)
         accepted = captures.accepted(frames)
         visible = HEADER if mode != "host" else captures.MAX_FRAME
-        routed = [captures.route(f, OWN_MAC, NEXT_MAC, visible) for f in accepted]
-        expected = [f for f in routed if f]
+        expected, drops = captures.route_all(accepted, OWN_MAC, NEXT_MAC, visible)
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder, "out.pcap")
             router = Router(folder, ONE_PORT.replace("PORT", "net_nicmem0"), [
@@ -90,18 +94,18 @@ class L3fwdCaptures(unittest.TestCase):
             x = router.quiet_xstats(1, len(frames))
             status, output = router.stop()
             self.assertEqual(status, 0, output)
-            self.assertEqual(programs.problems_of(x, len(frames)), [], output)
+            self.assertEqual(programs.problems_of(x, len(frames), sum(drops.values())), [], output)
             self.assertIn(": ok\n", output)
+            self.assertEqual(drops_said(output), drops, output)
             got = captures.read(out)
             self.assertEqual(len(got), len(expected), output)
             self.assertTrue(got == expected, "other bytes came out")
 
     def test_straight_over_net_pcap(self):
-        for name in ("bigtcp-80k.pcap", "web-range-download.pcap"):
-            file = captures.folder() / name
-            if not file.exists():
+        for file in captures.files():
+            if file.name not in ("bigtcp-80k.pcap", "web-range-download.pcap"):
                 continue
-            with self.subTest(capture=name), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(capture=file.name), tempfile.TemporaryDirectory() as folder:
                 router = Router(folder, ONE_PORT.replace("PORT", "net_pcap0"), [
                     f"net_pcap0,rx_pcap={file},tx_pcap={pathlib.Path(folder, 'out.pcap')}"])
                 time.sleep(0.3)

@@ -6,6 +6,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import threading
 import time
 
 from captures import REPO
@@ -31,8 +32,12 @@ def eal(prefix, memory=512, lcores="0,1"):
 class Testpmd:
     """One stock testpmd, driven through its prompt."""
 
-    def __init__(self, vdevs, app=(), memory=512, prefix="e2e"):
-        command = ["stdbuf", "-oL", "dpdk-testpmd", *eal(prefix, memory)]
+    count = 0  # one that a failed test has left behind is not in the way of the next
+
+    def __init__(self, vdevs, app=(), memory=512, eal_arguments=None):
+        Testpmd.count += 1
+        command = ["stdbuf", "-oL", "dpdk-testpmd",
+                   *(eal_arguments or eal(f"e2e{Testpmd.count}-", memory))]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         self.process = subprocess.Popen([*command, "--", "-i", *app], stdin=subprocess.PIPE,
@@ -44,16 +49,21 @@ class Testpmd:
     def say(self, *commands):
         """Gives commands; returns what was printed until they were done."""
         self.marks += 1
+        if self.process.poll() is not None:
+            raise RuntimeError(f"testpmd has ended or did not answer: {self.output[-3000:]}")
         for command in commands:
             self.process.stdin.write(command + "\n")
         # an unknown command is answered with itself: it marks the end of the others' output
         self.process.stdin.write(f"mark{self.marks}\n")
         self.process.stdin.flush()
         said = ""
+        watchdog = threading.Timer(PATIENCE_S, self.process.kill)
+        watchdog.start()
         for line in self.process.stdout:
             said += line.replace("\r", "")
             if f"mark{self.marks}" in line and "testpmd>" in line:
                 break
+        watchdog.cancel()
         self.output += said
         return said
 
@@ -79,6 +89,11 @@ class Testpmd:
         self.wait_for(lambda: all(unsent(self.xstats(port)) == 0 for port in ports))
         return [self.xstats(port) for port in ports]
 
+    def end(self):
+        """Ends it without a word, if a test has left it behind."""
+        self.process.kill()
+        self.process.communicate()
+
     def quit(self):
         try:
             rest, _ = self.process.communicate("quit\n", timeout=PATIENCE_S)
@@ -93,9 +108,28 @@ def unsent(x):
     return x["tx_good_packets"] - x["tx_device_frames"] - x["tx_wire_drops"]
 
 
-def problems_of(x, offered=None):
+def given(x):
+    """Packets that the program has given the port to send."""
+    return x["tx_good_packets"] + x["tx_stopped"] + sum(x[k] for k in NEVER if k.startswith("tx_"))
+
+
+def dropped_by_program(stop_output):
+    """Packets that testpmd itself has dropped, by port, from what it says at `stop`."""
+    return {int(port): int(count) for port, count in re.findall(
+        r"Forward statistics for port (\d+) .*?TX-dropped: (\d+)", stop_output, re.S)}
+
+
+# Counters that a well-behaved program on a healthy device leaves at 0.
+NEVER = ("nicmem_reads", "slow_reads", "slow_reads_refused", "rx_wqe_error", "tx_wqe_error",
+         "tx_device_error", "tx_foreign_memory", "tx_unknown_memory", "tx_too_many_segments",
+         "tx_empty", "tx_bad_length")
+
+
+def problems_of(x, offered=None, dropped=None, in_flight=None):
     """What does not add up in a quiet port's statistics; an empty list is good. `offered`: frames
-    that the wire had; else what its generator made. README.md of the driver has the equations."""
+    that the wire had; else what its generator made. `dropped`: by a program that sends all else
+    out of the port that it came from. `in_flight`: of all ports that send what came by this one;
+    else its own. README.md of the driver has the equations."""
     found = []
 
     def check(name, left, right):
@@ -108,12 +142,15 @@ def problems_of(x, offered=None):
     check("received", x["rx_device_frames"],
           x["rx_good_packets"] + x["rx_no_mbuf"] + x["rx_stopped"])
     check("not sent yet", unsent(x), 0)
+    if dropped is not None:
+        check("forwarded", x["rx_good_packets"], given(x) + dropped)
+    in_flight = x["tx_in_flight"] if in_flight is None else in_flight
     for pool in ("nicmem", "host"):
         total = x[f"payload_{pool}_buffers"]
         held = total - x[f"payload_{pool}_free"] - x[f"payload_{pool}_posted"]
-        if not 0 <= held <= x["tx_in_flight"]:
-            found.append(f"payload buffers, {pool}: {held} held, {x['tx_in_flight']} in flight")
-    for name in ("nicmem_reads", "slow_reads", "tx_foreign_memory", "tx_unknown_memory"):
+        if not 0 <= held <= in_flight:
+            found.append(f"payload buffers, {pool}: {held} held, {in_flight} in flight")
+    for name in NEVER:
         check(name, x[name], 0)
     return found
 

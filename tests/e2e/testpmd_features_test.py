@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import captures
+import engines
 import programs
 
 MODES = ["host", "split", "nicmem-noinline", "nicmem"]
@@ -25,6 +26,29 @@ def run_until(vdev, app, commands, done, ports=(0,)):
     stats = testpmd.quiet_xstats(ports)
     status = testpmd.quit()
     return finished and status == 0, stats, testpmd.output
+
+
+def forward_capture(test, file, arguments, app, commands=(), done=None):
+    """`file`'s frames (None: none) into a port with `arguments`, until `done(testpmd)`. Without
+    commands: macswap, all frames must come back; returns statistics and output. With commands:
+    returns the frames that were sent."""
+    frames = captures.read(file) if file else []
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = pathlib.Path(folder, "in.pcap"), pathlib.Path(folder, "out.pcap")
+        captures.write(source, frames)
+        finished, (x,), output = run_until(
+            [f"net_pcap0,rx_pcap={source},tx_pcap={out}",
+             f"net_nicmem0,wire=ethdev:net_pcap0,promiscuous=1,{arguments}"],
+            ["--no-flush-rx", *app], commands or ["set fwd macswap retry", RETRY],
+            done or (lambda t: t.received()[-1:] == [len(frames)]), (1,))
+        test.assertTrue(finished, output[-3000:])
+        test.assertEqual(programs.problems_of(x, len(frames)), [], output[-3000:])
+        got = captures.read(out)
+    test.assertEqual(len(got), x["tx_device_frames"])
+    if commands:
+        return got
+    test.assertTrue(got == [captures.swap_macs(f) for f in frames], "other bytes came out")
+    return x, output
 
 
 class Engines(unittest.TestCase):
@@ -55,13 +79,47 @@ class Engines(unittest.TestCase):
                     self.assertEqual(x["tx_good_bytes"],
                                      x["tx_good_packets"] * sum(map(int, sizes.split(","))))
 
-    def test_two_queues_by_rss(self):
-        x = self.check(run_until(
-            "net_nicmem0,split=force,guard=1,gen_frames=20000,promiscuous=1",
-            ["--rxq=2", "--txq=2", "--rss-ip"], ["set fwd macswap retry", RETRY],
-            lambda t: t.received() == [20000]))
-        self.assertGreater(x["rx_q0_packets"], 0)
-        self.assertGreater(x["rx_q1_packets"], 0)
+    def test_random_segments_of_own_packets(self):
+        """`txsplit rand`: one to all of the segments, lengths and sums of the headers fitting."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                frames = forward_capture(
+                    self, None, f"mode={mode}", [],
+                    ["set fwd txonly", "set txpkts 64,20,300,1000", "set txsplit rand"],
+                    lambda t: t.xstats(1)["tx_device_frames"] > 3000)
+                self.assertEqual({len(frame) for frame in frames}, {64, 84, 384, 1384})
+                for frame in frames:
+                    self.assertEqual(engines.word(frame, 16), len(frame) - 14)
+                    self.assertEqual(engines.word(frame, 38), len(frame) - 34)
+                    self.assertEqual(captures.checksum(frame[14:34]), 0)
+
+    def test_flowgen(self):
+        """Its flows in turn, 256 of them; what comes in is discarded."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                frames = forward_capture(
+                    self, captures.REPO / "tests" / "data" / "web-range-download.pcap",
+                    f"mode={mode},guard=1", ["--flowgen-flows=256"],
+                    ["set fwd flowgen", "set txpkts 200"],
+                    lambda t: t.xstats(1)["tx_device_frames"] > 3000
+                    and t.received()[-1] == 672)
+                for i, frame in enumerate(frames):
+                    self.assertEqual(len(frame), 196)  # it takes off the FCS
+                    self.assertEqual(frame[:12].hex(), "000102030401" "000102030400")
+                    self.assertEqual(frame[30:34], bytes([10, 253, 0, i % 256]))
+                    self.assertEqual(captures.checksum(frame[14:34]), 0)
+
+    def test_queues_by_rss(self):
+        for queues in (2, 4):
+            for mode in MODES:
+                with self.subTest(queues=queues, mode=mode):
+                    x = self.check(run_until(
+                        f"net_nicmem0,mode={mode},split=force,guard=1,gen_frames=20000,"
+                        "promiscuous=1", [f"--rxq={queues}", f"--txq={queues}", "--rss-ip"],
+                        ["set fwd macswap retry", RETRY], lambda t: t.received() == [20000]))
+                    each = [x[f"rx_q{q}_packets"] for q in range(queues)]
+                    self.assertEqual(sum(each), 20000)
+                    self.assertGreater(min(each), 20000 // queues // 2, each)
 
     def test_a_loop_plug_keeps_every_frame(self):
         testpmd = programs.Testpmd(["net_nicmem0,wire=loop,split=force,promiscuous=1"], APP)
@@ -88,25 +146,20 @@ class Engines(unittest.TestCase):
 class Placement(unittest.TestCase):
     """Where payload goes, by what the program and the arguments ask."""
 
-    def through_pcap(self, arguments, app, header=64, memory_note=None):
-        frames = captures.read(captures.REPO / "tests" / "data" / "web-range-download.pcap")
-        with tempfile.TemporaryDirectory() as folder:
-            source, out = pathlib.Path(folder, "in.pcap"), pathlib.Path(folder, "out.pcap")
-            captures.write(source, frames)
-            finished, (x,), output = run_until(
-                [f"net_pcap0,rx_pcap={source},tx_pcap={out}",
-                 f"net_nicmem0,wire=ethdev:net_pcap0,promiscuous=1,header={header},{arguments}"],
-                ["--no-flush-rx", *app], ["set fwd macswap retry", RETRY],
-                lambda t: t.received()[-1:] == [len(frames)], (1,))
-            self.assertTrue(finished, output[-3000:])
-            self.assertEqual(programs.problems_of(x, len(frames)), [])
-            self.assertTrue(captures.read(out) == [captures.swap_macs(f) for f in frames])
-        return x, output
+    def through_pcap(self, arguments, app):
+        file = captures.REPO / "tests" / "data" / "web-range-download.pcap"
+        return forward_capture(self, file, f"header=64,{arguments}", app)
 
     def test_little_memory_spills_to_the_host_and_loses_nothing(self):
-        x, _ = self.through_pcap("mode=nicmem,split=force,sram=128KiB,guard=1", ["--rxd=1024"])
-        self.assertGreater(x["rx_payload_nicmem_permille"], 0)
-        self.assertLess(x["rx_payload_nicmem_permille"], 1000)
+        shares = []
+        for size in ("4KiB", "8KiB", "16KiB", "64KiB", "128KiB", "256KiB", "8MiB"):
+            with self.subTest(sram=size):
+                x, _ = self.through_pcap(f"mode=nicmem,split=force,sram={size},spill=sw,guard=1",
+                                         ["--rxd=1024"])
+                shares.append(x["rx_payload_nicmem_permille"])
+        self.assertEqual(shares, sorted(shares), "more memory, more payload on the card")
+        self.assertEqual([shares[0], shares[-1]], [0, 1000])
+        self.assertTrue(0 < shares[4] < 1000, shares)
 
     def test_auto_without_buffer_split_gives_whole_frames_and_one_warning(self):
         x, output = self.through_pcap("mode=nicmem", [])
