@@ -125,6 +125,9 @@ uint32_t reclaim(TxQueue& queue, uint32_t limit);
 /// asked for, asks for one of them all. [DRV-11]
 uint32_t reclaim_idle(TxQueue& queue, uint32_t limit);
 
+/// Both ends are at the ring's first block, as after a reset of the queue; nothing is in flight.
+void rewind(TxQueue& queue);
+
 /// Frees everything in flight. The queue must not run any more.
 void drain(TxQueue& queue);
 

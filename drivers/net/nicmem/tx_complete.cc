@@ -125,9 +125,7 @@ void recover(TxQueue& q, uint32_t block) {
   q.counters.errors += waiting - done;
   drain(q);
   if (q.queue != nullptr && !q.queue->reset()) return;
-  q.producer = q.consumer = q.cq_head = 0;
-  q.signal_tail = q.signal_head;
-  q.unsignalled_packets = q.signalled_block = 0;
+  rewind(q);
 }
 
 /// A WQE that does nothing, but completes.
@@ -187,6 +185,12 @@ uint32_t reclaim_idle(TxQueue& q, uint32_t limit) {
     ring(q);
   }
   return freed;
+}
+
+void rewind(TxQueue& q) {
+  q.producer = q.consumer = q.cq_head = 0;
+  q.signal_tail = q.signal_head;
+  q.unsignalled_packets = q.signalled_block = 0;
 }
 
 void drain(TxQueue& q) {

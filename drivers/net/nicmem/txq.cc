@@ -15,12 +15,6 @@ uint32_t usual_blocks(uint32_t inline_bytes) {
   return hw::send_wqe_blocks(hw::send_wqe_segments(inline_bytes, inline_bytes == 0 ? 2 : 1));
 }
 
-/// Both ends are at the ring's first block, as after a reset of the queue.
-void rewind(TxQueue& data) {
-  data.producer = data.consumer = data.cq_head = 0;
-  data.unsignalled_packets = data.unsignalled_blocks = 0;
-}
-
 }  // namespace
 
 TxQueueConfig::~TxQueueConfig() { destroy_tx_queue(*this); }
