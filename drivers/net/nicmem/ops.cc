@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The ethdev operations: configure, start, stop, close, and what a port tells about itself.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "log.h"
@@ -48,6 +49,11 @@ Result<void> steer(Port& port) {
   hw::MacAddress mac;
   std::memcpy(mac.bytes, data.mac_addrs[0].addr_bytes, sizeof mac.bytes);
   options.unicast = {&mac, 1};
+  // A card takes tables whose size is a power of two; other lists are repeated in a large one.
+  if (const size_t listed = queues.size(); listed != 0 && !std::has_single_bit(listed)) {
+    queues.resize(hca::kMaxRssTable);
+    for (size_t i = listed; i < queues.size(); ++i) queues[i] = queues[i % listed];
+  }
   options.rss.table = queues;
   options.rss.key = port.rss_key;
   return port.hca->steer(options);
