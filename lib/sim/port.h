@@ -64,6 +64,9 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<std::unique_ptr<hca::CompletionQueue>> create_completion_queue(
       const hca::CompletionOptions& options) override {
     NM_TRY_VOID(check_depth("completion queue", options.depth));
+    if (options.inline_bytes != 0) {
+      return nicmem::fail(Code::kUnsupported, "completion queue: inlining is not modelled yet");
+    }
     const Gate::Control control(gate_);
     QueueHost& host = *this;
     auto queue =
@@ -75,6 +78,9 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<std::unique_ptr<hca::ReceiveQueue>> create_receive_queue(
       hca::Domain domain, hca::CompletionQueue& cq, const hca::ReceiveOptions& options) override {
     NM_TRY_VOID(check_depth("receive queue", options.depth));
+    if (options.primary != nullptr) {
+      return nicmem::fail(Code::kUnsupported, "receive queue: a primary is not modelled yet");
+    }
     if (options.scatter_entries == 0 || options.scatter_entries > kMaxScatterEntries) {
       return nicmem::fail(Code::kInvalidArgument,
                           "receive queue: " + std::to_string(options.scatter_entries) +
