@@ -87,9 +87,12 @@ class BasicNic final : public hca::Hca, private PortHost {
 
   /// Moves at most `budget` frames per port and direction; returns how many. `now` never goes back.
   size_t step(Nanos now, uint32_t budget) {
-    const Gate::Step gate(memory_.gate());
     size_t moved = 0;
-    for (Port* port : ports_) moved += port->run(now, budget);
+    {
+      const Gate::Step gate(memory_.gate());
+      for (Port* port : ports_) moved += port->run(now, budget);
+    }
+    events_.deliver();
     return moved;
   }
 
@@ -102,16 +105,20 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_queues = kMaxQueues,
                      .max_frame_bytes = kMaxFrameBytes,
                      .max_tso_bytes = kMaxTsoBytes,
-                     .checksum = true};
+                     .rule_priorities = kRulePriorities,
+                     .checksum = true,
+                     .vlan = true};
   }
 
   bool has(hca::Domain domain) const override { return memory_.has(domain); }
   uint32_t next_queue_number() override { return ++last_queue_; }
   void forget(hca::Port& port) override { std::erase(ports_, &port); }
+  EventBox& events() override { return events_; }
 
   NicOptions options_;
   hca::Capabilities capabilities_;
   NicMemory memory_;
+  EventBox events_;
   std::vector<Port*> ports_;
   uint32_t last_queue_ = 0;
   Nanos steps_ = 0;

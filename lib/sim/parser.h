@@ -28,6 +28,8 @@ struct Parsed {
   uint32_t l3_end = 0;  // where the IP packet says that it ends; may lie beyond the frame
   uint16_t l3 = hw::HeaderType::kL3None;
   uint16_t l4 = hw::HeaderType::kL4None;
+  uint8_t tags = 0;      // VLAN tags that were skipped; the outermost is behind the addresses
+  uint8_t protocol = 0;  // of the IP payload
   bool l3_well_formed = false;
   bool fragment = false;
   bool ip_extension = false;  // IPv4 options, IPv6 extension headers
@@ -46,6 +48,7 @@ const T* header_at(Frame frame, uint32_t offset) {
 /// Notes a TCP or UDP header that is there as a whole. `at` is where the IP payload starts.
 inline void find_l4(Frame frame, uint8_t protocol, uint32_t at, Parsed& p) {
   p.l4_offset = at;
+  p.protocol = protocol;
   if (p.fragment) return;
   const auto end = static_cast<uint32_t>(std::min<size_t>(p.l3_end, frame.size()));
   if (protocol == hw::kProtocolUdp && at + sizeof(hw::UdpHeader) <= end) {
@@ -126,10 +129,16 @@ inline Parsed parse(Frame frame) {
     if (tag == nullptr) return p;
     type = tag->type.get();
     p.l3_offset += static_cast<uint32_t>(sizeof *tag);
+    ++p.tags;
   }
   if (type == hw::kEtherTypeIpv4) parser::find_ipv4(frame, p);
   if (type == hw::kEtherTypeIpv6) parser::find_ipv6(frame, p);
   return p;
+}
+
+/// The outermost VLAN tag, or null.
+inline const hw::VlanTag* outer_tag(Frame frame, const Parsed& p) {
+  return p.tags == 0 ? nullptr : parser::header_at<hw::VlanTag>(frame, sizeof(hw::EtherHeader));
 }
 
 /// The IP addresses, source then destination: 8 or 32 bytes, or none.

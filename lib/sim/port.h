@@ -12,10 +12,14 @@
 #include <vector>
 
 #include "hca/hca.h"
+#include "sim/event_box.h"
 #include "sim/gate.h"
+#include "sim/link.h"
 #include "sim/port_core.h"
 #include "sim/queues.h"
+#include "sim/rule.h"
 #include "sim/rx_engine.h"
+#include "sim/steering_options.h"
 #include "sim/tx_engine.h"
 
 namespace nicmem::sim {
@@ -31,6 +35,7 @@ class PortHost {
   virtual bool has(hca::Domain domain) const = 0;
   virtual uint32_t next_queue_number() = 0;
   virtual void forget(hca::Port& port) = 0;
+  virtual EventBox& events() = 0;
 };
 
 /// Control calls from any one thread at a time; run() from the thread that steps the device.
@@ -41,19 +46,27 @@ class BasicPort final : public hca::Port, private QueueHost {
             std::unique_ptr<Wire> wire)
       : gate_(gate),
         host_(host),
-        core_{.regions = regions, .wire = std::move(wire), .header_bytes = options.header_bytes},
+        on_event_(options.on_event),
+        core_{.regions = regions,
+              .wire = std::make_unique<Link>(std::move(wire)),
+              .header_bytes = options.header_bytes},
+        link_(static_cast<Link&>(*core_.wire)),
         rx_(core_),
         tx_(core_) {}
-  /// The port's queues must be gone.
+  /// The port's queues and rules must be gone.
   ~BasicPort() override {
+    host_.events().forget(*this);
     const Gate::Control control(gate_);
-    NM_CHECK(completion_rings_.empty());
+    NM_CHECK(completion_rings_.empty() && !rx_.steering().has_rules());
     host_.forget(*this);
   }
 
   Result<std::unique_ptr<hca::CompletionQueue>> create_completion_queue(
       const hca::CompletionOptions& options) override {
     NM_TRY_VOID(check_depth("completion queue", options.depth));
+    if (options.inline_bytes != 0) {
+      return nicmem::fail(Code::kUnsupported, "completion queue: inlining is not modelled yet");
+    }
     const Gate::Control control(gate_);
     QueueHost& host = *this;
     auto queue =
@@ -65,6 +78,9 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<std::unique_ptr<hca::ReceiveQueue>> create_receive_queue(
       hca::Domain domain, hca::CompletionQueue& cq, const hca::ReceiveOptions& options) override {
     NM_TRY_VOID(check_depth("receive queue", options.depth));
+    if (options.primary != nullptr) {
+      return nicmem::fail(Code::kUnsupported, "receive queue: a primary is not modelled yet");
+    }
     if (options.scatter_entries == 0 || options.scatter_entries > kMaxScatterEntries) {
       return nicmem::fail(Code::kInvalidArgument,
                           "receive queue: " + std::to_string(options.scatter_entries) +
@@ -97,28 +113,28 @@ class BasicPort final : public hca::Port, private QueueHost {
   }
 
   Result<void> steer(const hca::SteeringOptions& options) override {
+    NM_TRY_VOID(check(options.rss));
     const Gate::Control control(gate_);
-    std::vector<ReceiveRing*> rings;
-    for (const hca::ReceiveQueue* queue : options.rss.table) {
-      const auto known = [&](const Receiver& r) { return r.queue == queue; };
-      const auto at = std::find_if(receive_queues_.begin(), receive_queues_.end(), known);
-      if (at == receive_queues_.end()) {
-        return nicmem::fail(Code::kInvalidArgument, "steering: entry " +
-                                                        std::to_string(rings.size()) +
-                                                        " is no receive queue of this port");
-      }
-      rings.push_back(at->ring);
-    }
-    rx_.steer(Steering(options, std::move(rings)));
+    NM_TRY(Spread spread, spread_of(options.rss));
+    rx_.steering().set_defaults(DefaultRules(options, std::move(spread)));
     return {};
   }
 
-  Result<std::unique_ptr<hca::Rule>> create_rule(const hca::RuleOptions&) override {
-    return nicmem::fail(Code::kUnsupported, "rules: not modelled yet");
+  /// Destroying a queue that a rule uses is a bug of the caller: NM_CHECK.
+  Result<std::unique_ptr<hca::Rule>> create_rule(const hca::RuleOptions& options) override {
+    NM_TRY_VOID(check(options));
+    const Gate::Control control(gate_);
+    RuleEntry entry{.match = options.match, .priority = options.priority, .tag = options.tag};
+    if (!options.drop) {
+      NM_TRY(entry.spread, spread_of(options.rss));
+    }
+    return std::make_unique<SimRule>(gate_, rx_.steering(), std::move(entry), options.count);
   }
 
-  Result<void> set_link(bool) override {
-    return nicmem::fail(Code::kUnsupported, "link state: not modelled yet");
+  Result<void> set_link(bool up) override {
+    const Gate::Control control(gate_);
+    link_.set_link(up);
+    return {};
   }
 
   Result<void> set_max_frame(uint32_t bytes) override {
@@ -135,6 +151,7 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<void> start() override {
     const Gate::Control control(gate_);
     started_ = true;
+    link_.look();
     return {};
   }
 
@@ -149,7 +166,7 @@ class BasicPort final : public hca::Port, private QueueHost {
 
   hca::LinkState link() const override {
     const Gate::Control control(gate_);
-    return {.up = started_, .speed_mbps = kLinkMbps};
+    return {.up = started_ && link_.carrier(), .speed_mbps = kLinkMbps};
   }
 
   hca::PortCounters counters() const override {
@@ -179,8 +196,9 @@ class BasicPort final : public hca::Port, private QueueHost {
   size_t run(Nanos now, uint32_t budget) {
     now_ = now;
     if (!started_) return 0;
+    if (link_.look()) host_.events().post(*this, on_event_, hca::PortEvent::kLinkChanged);
     const size_t sent = tx_.run(now, budget);
-    return sent + rx_.run(now, budget);
+    return sent + (link_.up() ? rx_.run(now, budget) : 0);
   }
 
  private:
@@ -217,10 +235,25 @@ class BasicPort final : public hca::Port, private QueueHost {
         "queue: completion queue " + std::to_string(cq.number) + " is not this port's");
   }
 
+  /// The device's side of `options.table`.
+  Result<Spread> spread_of(const hca::RssOptions& options) {
+    std::vector<ReceiveRing*> rings;
+    for (const hca::ReceiveQueue* queue : options.table) {
+      const auto at = std::ranges::find(receive_queues_, queue, &Receiver::queue);
+      if (at == receive_queues_.end()) {
+        return nicmem::fail(Code::kInvalidArgument, "RSS table: entry " +
+                                                        std::to_string(rings.size()) +
+                                                        " is no receive queue of this port");
+      }
+      rings.push_back(at->ring);
+    }
+    return Spread(options, std::move(rings));
+  }
+
   void forget(CompletionRing& ring) override { std::erase(completion_rings_, &ring); }
   void forget(ReceiveRing& ring) override {
     std::erase_if(receive_queues_, [&](const Receiver& r) { return r.ring == &ring; });
-    if (rx_.steering().uses(ring)) rx_.steer(Steering());
+    rx_.steering().forget(ring);
   }
   void forget(SendRing& ring) override {
     tx_.remove(ring);
@@ -229,7 +262,9 @@ class BasicPort final : public hca::Port, private QueueHost {
 
   Gate& gate_;
   PortHost& host_;
+  std::function<void(hca::PortEvent)> on_event_;
   PortCore<B> core_;
+  Link& link_;  // core_.wire
   RxEngine<B> rx_;
   TxEngine<B> tx_;
   std::vector<CompletionRing*> completion_rings_;

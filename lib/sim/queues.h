@@ -76,6 +76,7 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
     number = queue_number;
     device_.depth = depth;
     device_.stride_bytes = stride_bytes;
+    device_.user_index = options.user_index;
     set_up(device_, memory_.data(), *producer, completions, domain, number);
   }
   ~SimReceiveQueue() override {
@@ -90,9 +91,15 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
     device_.completions->reset();
     return {};
   }
-  Result<void> stop() override { return fail(Code::kUnsupported, "stop: not modelled yet"); }
-  Result<void> strip_vlan(bool) override {
-    return fail(Code::kUnsupported, "VLAN stripping: not modelled yet");
+  Result<void> stop() override {
+    const Gate::Control control(gate_);
+    device_.stopped = true;
+    return {};
+  }
+  Result<void> strip_vlan(bool strip) override {
+    const Gate::Control control(gate_);
+    device_.strip_vlan = strip;
+    return {};
   }
   ReceiveRing& device() { return device_; }
 

@@ -107,7 +107,20 @@ struct WorkRing {
   }
 };
 
-struct ReceiveRing : WorkRing {};
+struct ReceiveRing : WorkRing {
+  uint32_t user_index = 0;
+  bool stopped = false;
+  bool strip_vlan = false;
+  ReceiveRing* primary = nullptr;    // for which this one stands in; at most one of the two
+  ReceiveRing* secondary = nullptr;  // takes frames while nothing is posted here
+
+  /// Takes no frames, and waiting does not help.
+  bool is_dead() const { return stopped || in_error; }
+  void reset() {
+    WorkRing::reset();
+    stopped = false;
+  }
+};
 
 struct SendRing : WorkRing {
   hw::DoorbellRegister* doorbell = nullptr;

@@ -6,18 +6,23 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/bits.h"
+#include "hca/steering.h"
 #include "hw/cqe.h"
 #include "sim/parser.h"
 
 namespace nicmem::sim {
 
-/// Cqe::rx_hash_type: what the hash was computed over.
+/// Cqe::rx_hash_type: what the hash was computed over. The destination's bits are where Linux's
+/// mlx5 driver has them (CQE_RSS_HTYPE_IP, CQE_RSS_HTYPE_L4), the source's are beside them.
 struct HashType {
-  using Ip = Bits<uint8_t, 3, 2>;  // 0 none, 1 IPv4, 2 IPv6
-  using L4 = Bits<uint8_t, 7, 6>;  // 0 none, 1 TCP, 2 UDP
+  using SourceIp = Bits<uint8_t, 1, 0>;  // 0 not hashed, 1 IPv4, 2 IPv6
+  using DestinationIp = Bits<uint8_t, 3, 2>;
+  using SourcePort = Bits<uint8_t, 5, 4>;  // 0 not hashed, 1 TCP, 2 UDP
+  using DestinationPort = Bits<uint8_t, 7, 6>;
 };
 
 /// The hash, by a table of what each value of each input byte contributes: 36 KiB.
@@ -64,15 +69,41 @@ struct RssHash {
   uint8_t type = 0;
 };
 
-/// Over addresses and ports; without ports (fragments, other protocols) over addresses only.
-inline RssHash rss_hash(const Toeplitz& toeplitz, Frame frame, const Parsed& p) {
-  const auto ip = addresses(frame, p);
-  if (ip.empty()) return {};
-  uint8_t type = HashType::Ip::set(0, p.l3 == hw::HeaderType::kL3Ipv4 ? 1 : 2);
-  if (p.l4 != hw::HeaderType::kL4None) {
-    type = HashType::L4::set(type, p.l4 == hw::HeaderType::kL4Udp ? 2 : 1);
-  }
-  return {toeplitz.hash(ip, ports(frame, p)), type};
+/// What `p` is, for the hash; none: it is not (well-formed) IP.
+inline std::optional<hca::PacketKind> kind_of(const Parsed& p) {
+  if (!p.l3_well_formed) return std::nullopt;
+  const bool udp = p.l4 == hw::HeaderType::kL4Udp;
+  const bool tcp = p.l4 != hw::HeaderType::kL4None && !udp;
+  using enum hca::PacketKind;
+  if (p.l3 == hw::HeaderType::kL3Ipv4) return udp ? kIpv4Udp : tcp ? kIpv4Tcp : kIpv4;
+  return udp ? kIpv6Udp : tcp ? kIpv6Tcp : kIpv6;
+}
+
+/// Of two fields of equal length that lie one behind the other: those that are wanted.
+inline std::span<const std::byte> select(std::span<const std::byte> both, bool first, bool second) {
+  const size_t half = both.size() / 2;
+  return both.subspan(first ? 0 : half, (first ? half : 0) + (second ? half : 0));
+}
+
+/// Over the fields that are wanted of the frame's kind; type 0 when there are none.
+inline RssHash rss_hash(const Toeplitz& toeplitz, Frame frame, const Parsed& p,
+                        const std::array<uint8_t, hca::kPacketKinds>& fields = hca::kHashAll) {
+  using F = hca::HashFields;
+  const auto kind = kind_of(p);
+  if (!kind) return {};
+  const uint8_t wanted = fields[static_cast<size_t>(*kind)];
+  const auto has = [wanted](uint8_t field) { return (wanted & field) != 0; };
+  const uint8_t ip = p.l3 == hw::HeaderType::kL3Ipv4 ? 1 : 2;
+  const uint8_t l4 = p.l4 == hw::HeaderType::kL4Udp ? 2 : 1;
+  uint8_t type = HashType::SourceIp::set(0, has(F::kSourceAddress) ? ip : 0);
+  type = HashType::DestinationIp::set(type, has(F::kDestinationAddress) ? ip : 0);
+  type = HashType::SourcePort::set(type, has(F::kSourcePort) ? l4 : 0);
+  type = HashType::DestinationPort::set(type, has(F::kDestinationPort) ? l4 : 0);
+  if (type == 0) return {};
+  return {toeplitz.hash(
+              select(addresses(frame, p), has(F::kSourceAddress), has(F::kDestinationAddress)),
+              select(ports(frame, p), has(F::kSourcePort), has(F::kDestinationPort))),
+          type};
 }
 
 }  // namespace nicmem::sim

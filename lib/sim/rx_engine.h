@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "base/prefetch.h"
 #include "hw/wqe.h"
@@ -22,8 +23,7 @@ class RxEngine {
  public:
   explicit RxEngine(PortCore<B>& port) : port_(port) {}
 
-  void steer(Steering steering) { steering_ = std::move(steering); }
-  const Steering& steering() const { return steering_; }
+  Steering& steering() { return steering_; }
 
   /// Frames that have left the wire and not reached a queue.
   uint64_t held() const { return count_ - next_; }
@@ -54,17 +54,22 @@ class RxEngine {
     hca::PortCounters& counters = port_.counters;
     if (frame.size() < sizeof(hw::EtherHeader)) return drop(counters.rx_malformed);
     if (frame.size() > port_.max_frame_bytes) return drop(counters.rx_oversize);
-    if (!steering_.accepts(frame)) return drop(counters.rx_filtered);
     const Parsed parsed = parse(frame);
-    RssHash hash;
-    ReceiveRing& queue = steering_.pick(frame, parsed, hash);
+    const Verdict verdict = steering_.decide(frame, parsed);
+    if (verdict.queue == nullptr) {
+      return drop(verdict, frame,
+                  verdict.rule ? counters.rx_dropped_by_rule : counters.rx_filtered);
+    }
+    ReceiveRing& queue = *verdict.queue;
     if (!has_posted(queue, now)) {
-      // A queue in error will not get better by waiting, and others may be behind this frame.
-      if (port_.wire->lossless() && !queue.in_error) return false;
-      return drop(counters.rx_no_buffer);
+      // A queue in error or stopped will not get better by waiting; others may be behind this
+      // frame.
+      if (port_.wire->lossless() && !queue.is_dead()) return false;
+      return drop(verdict, frame, counters.rx_no_buffer);
     }
     if (!queue.completions->has_room(port_.bus, now)) return false;
-    deliver(queue, frame, parsed, hash, now);
+    note(verdict, frame);
+    deliver(queue, frame, parsed, verdict, now);
     return true;
   }
 
@@ -72,10 +77,21 @@ class RxEngine {
     ++counter;
     return true;
   }
+  static bool drop(const Verdict& verdict, Frame frame, uint64_t& counter) {
+    note(verdict, frame);
+    return drop(counter);
+  }
+
+  /// A rule counts what it takes, once a frame, whatever becomes of it then.
+  static void note(const Verdict& verdict, Frame frame) {
+    if (verdict.rule == nullptr) return;
+    ++verdict.rule->count.packets;
+    verdict.rule->count.bytes += frame.size();
+  }
 
   /// Reads the record only when what was seen of it is used up.
   bool has_posted(ReceiveRing& queue, Nanos now) {
-    if (queue.in_error) return false;
+    if (queue.is_dead()) return false;
     if (queue.available() > 0) return true;
     const auto posted = static_cast<uint16_t>(queue.record->read());
     if (posted == queue.posted) return false;
@@ -96,18 +112,31 @@ class RxEngine {
                syndrome, 0, queue.head, now);
   }
 
-  void deliver(ReceiveRing& queue, Frame frame, const Parsed& parsed, RssHash hash, Nanos now) {
+  void deliver(ReceiveRing& queue, Frame frame, const Parsed& parsed, const Verdict& verdict,
+               Nanos now) {
     prefetch_target(queue);
-    const hw::Syndrome syndrome = scatter(queue, frame, now);
+    const hw::VlanTag* tag = queue.strip_vlan ? outer_tag(frame, parsed) : nullptr;
+    const Frame bytes = tag != nullptr ? without_tag(frame) : frame;
+    const hw::Syndrome syndrome = scatter(queue, bytes, now);
     if (syndrome == hw::Syndrome::kNone) {
-      complete(queue, frame, parsed, hash, now);
+      complete(queue, frame, parsed, verdict, tag, now);
       ++port_.counters.rx_frames;
-      port_.counters.rx_bytes += frame.size();
+      port_.counters.rx_bytes += bytes.size();
     } else {
       fail(queue, syndrome, now);
       ++port_.counters.rx_error;
     }
     ++queue.head;
+  }
+
+  /// A copy of `frame` without its outermost tag.
+  Frame without_tag(Frame frame) {
+    constexpr size_t kAt = offsetof(hw::EtherHeader, type);
+    constexpr size_t kBehind = kAt + sizeof(hw::VlanTag);
+    std::byte* const copy = untagged_->data();
+    std::memcpy(copy, frame.data(), kAt);
+    std::memcpy(copy + kAt, frame.data() + kBehind, frame.size() - kBehind);
+    return {copy, frame.size() - sizeof(hw::VlanTag)};
   }
 
   /// Asks for the memory that a work request a little ahead points to.
@@ -146,23 +175,33 @@ class RxEngine {
     return done == size ? hw::Syndrome::kNone : hw::Syndrome::kLocalLength;
   }
 
-  void complete(const ReceiveRing& queue, Frame frame, const Parsed& parsed, RssHash hash,
-                Nanos now) {
-    const uint16_t type = header_type(frame, parsed);
-    queue.completions->template push<hw::Cqe>(
-        port_.bus, hw::PcieClass::kRxCompletion, hw::CqeOpcode::kResponderSend, now,
-        [&](hw::Cqe& entry) {
-          entry.rx_hash_result.set(hash.value);
-          entry.rx_hash_type = hash.type;
-          entry.header_type.set(type);
-          entry.byte_count.set(static_cast<uint32_t>(frame.size()));
-          entry.timestamp.set(now);
-          entry.wqe_counter.set(queue.head);
-        });
+  /// `stripped`: the tag that the delivered frame lacks, or null.
+  void complete(const ReceiveRing& queue, Frame frame, const Parsed& parsed, const Verdict& verdict,
+                const hw::VlanTag* stripped, Nanos now) {
+    using T = hw::HeaderType;
+    const uint16_t type = T::VlanStripped::set(header_type(frame, parsed), stripped != nullptr);
+    const size_t bytes = frame.size() - (stripped != nullptr ? sizeof *stripped : 0);
+    queue.completions->template push<hw::Cqe>(port_.bus, hw::PcieClass::kRxCompletion,
+                                              hw::CqeOpcode::kResponderSend, now,
+                                              [&](hw::Cqe& entry) {
+                                                entry.rx_hash_result.set(verdict.hash.value);
+                                                entry.rx_hash_type = verdict.hash.type;
+                                                entry.header_type.set(type);
+                                                if (stripped != nullptr)
+                                                  entry.vlan_info = stripped->control;
+                                                entry.user_index.set(queue.user_index);
+                                                entry.byte_count.set(static_cast<uint32_t>(bytes));
+                                                entry.timestamp.set(now);
+                                                if (verdict.rule != nullptr)
+                                                  entry.sop_drop_qpn.set(verdict.rule->tag);
+                                                entry.wqe_counter.set(queue.head);
+                                              });
   }
 
   PortCore<B>& port_;
   Steering steering_;
+  std::unique_ptr<std::array<std::byte, kMaxFrameBytes>> untagged_ =
+      std::make_unique<std::array<std::byte, kMaxFrameBytes>>();
   std::array<Frame, kBatch> batch_{};
   size_t count_ = 0;
   size_t next_ = 0;  // [next_, count_) are held

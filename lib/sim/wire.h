@@ -41,6 +41,11 @@ class Wire {
   /// again, but for the frames that it took.
   virtual size_t send(std::span<const Frame> frames, Nanos now) = 0;
 
+  /// Asks for this end to be up or down: the other end sees a carrier or none. From any thread.
+  virtual void set_link(bool) {}
+  /// Whether the other end is up, as far as the wire knows.
+  virtual bool carrier() const { return true; }
+
   /// Whether frames wait for a posted buffer (true), or are lost when there is none.
   virtual bool lossless() const = 0;
   /// Frames that the wire itself has made so far.
