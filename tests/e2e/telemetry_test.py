@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""DRV-44: the driver's telemetry is valid JSON, also with odd names and wrong parameters, while ports
-come and go."""
+"""DRV-44: the driver's telemetry is valid JSON, also with odd names and wrong parameters, while
+ports come and go."""
 import sys
 
 import programs
