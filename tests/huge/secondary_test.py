@@ -27,7 +27,8 @@ WANTED = int(os.environ.get("NM_HUGE_PAGES", "256"))  # pages; the primary takes
 
 
 def eal(*more):
-    return ["--no-pci", "--huge-dir", HUGE.name, "--file-prefix", PREFIX, "-d", programs.driver(), *more]
+    return ["--no-pci", "--huge-dir", HUGE.name, "--file-prefix", PREFIX, "-d",
+            programs.driver(), *more]
 
 
 class Primary(programs.Testpmd):
@@ -67,7 +68,8 @@ def drv_41_secondaries_read_and_leave(primary):
         status, out = finish(secondary("--xstats"))
         value = re.search(r"^rx_good_packets: (\d+)", out, re.M)
         good &= check(f"DRV-41 round {round_}: a secondary reads extended statistics",
-                      status == 0 and value and int(value[1]) > 0 and "rx_payload_nicmem_bytes" in out,
+                      status == 0 and value and int(value[1]) > 0
+                      and "rx_payload_nicmem_bytes" in out,
                       out[-2000:])
         status, out = finish(secondary("--stats"))
         good &= check(f"DRV-41 round {round_}: and basic ones", status == 0 and "RX-packets" in out,
@@ -89,7 +91,8 @@ def drv_41_what_a_secondary_may_not_do_is_refused(primary):
 
 def drv_37_link_from_a_secondary(primary):
     status, out = finish(secondary("--show-port"))
-    return check("DRV-37 a secondary reads the link", status == 0 and "100" in out and "up" in out.lower(),
+    return check("DRV-37 a secondary reads the link",
+                 status == 0 and "100" in out and "up" in out.lower(),
                  out[-2000:])
 
 
