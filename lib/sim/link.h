@@ -35,6 +35,7 @@ class Link final : public Wire {
     return up_ ? wire_->receive(out, now) : 0;
   }
   size_t room() override { return up_ ? wire_->room() : ~size_t{0}; }
+  std::span<std::byte> lend() override { return up_ ? wire_->lend() : std::span<std::byte>(); }
   size_t send(std::span<const Frame> frames, Nanos now) override {
     return up_ ? wire_->send(frames, now) : 0;
   }

@@ -33,8 +33,8 @@ class DriverRig {
   explicit DriverRig(const RigOptions& options) : options_(options) {
     make_device();
     make_ethdev();
-    ok(pmd::start_rx_queue(*port_, *rx_));
-    ok(pmd::start_tx_queue(*port_, *tx_));
+    ok(pmd::create_rx_queue(*port_, *rx_));
+    ok(pmd::create_tx_queue(*port_, *tx_));
     hca::ReceiveQueue* queues[] = {rx_->rq.get()};
     hca::SteeringOptions steering{.promiscuous = true};
     steering.rss.table = queues;
