@@ -120,8 +120,8 @@ Result<void> join(hca::Hca& device, const Options& options) {
   return {};
 }
 
-sim::FaultPlan* fault_plan(hca::Hca& device) {
-  return static_cast<SimDevice&>(device).options().faults.get();  // as above
+std::shared_ptr<sim::FaultPlan> fault_plan(hca::Hca& device) {
+  return static_cast<SimDevice&>(device).options().faults;  // as above
 }
 
 }  // namespace nicmem::hca_sim

@@ -21,6 +21,6 @@ Result<void> join(hca::Hca& device, const Options& options);
 
 /// What goes wrong in `device`, which open() made, and its log. Null unless it was opened with
 /// `fault`.
-sim::FaultPlan* fault_plan(hca::Hca& device);
+std::shared_ptr<sim::FaultPlan> fault_plan(hca::Hca& device);
 
 }  // namespace nicmem::hca_sim
