@@ -68,6 +68,7 @@ void expect_recovered(FaultyPort& port) {
   port.expect_conserved(port.hits(FaultClass::kCompletion));
   ASSERT_EQ(port.set_up(), 0);
   ASSERT_EQ(port.start(), 0);
+  port.exchange(0);  // what waited in the wire
   EXPECT_EQ(port.exchange(100), 100u);
   port.expect_conserved(port.hits(FaultClass::kCompletion));
   EXPECT_EQ(port.stop(), 0);
