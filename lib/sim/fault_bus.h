@@ -46,7 +46,7 @@ class FaultBus {
   Nanos write(hw::PcieClass c, const Location& at, uint32_t bytes, Nanos now) {
     return access(EventKind::kWrite, c, at, bytes, now);
   }
-  const hw::PcieTally& tally() const { return counting_.tally(); }
+  hw::PcieTally tally() const { return counting_.tally(); }
 
  private:
   static FaultClass class_of(hw::PcieClass c) {
