@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "hca/hca.h"
+#include "sim/fault_bus.h"
 #include "sim/gate.h"
 #include "sim/nic_memory.h"
 #include "sim/port.h"
@@ -26,10 +28,11 @@ namespace nicmem::sim {
 
 struct NicOptions {
   std::string name = "sim";
-  size_t sram_bytes = 256_KiB;      // 1 to Sram::kMaxBytes
-  bool guard = false;               // DeviceMemory::window() allows no access
-  WireFactory wire = {};            // for Hca::open_port(options)
-  std::function<Nanos()> now = {};  // for Hca::step(budget); none: one nanosecond a step
+  size_t sram_bytes = 256_KiB;             // 1 to Sram::kMaxBytes
+  bool guard = false;                      // DeviceMemory::window() allows no access
+  WireFactory wire = {};                   // for Hca::open_port(options)
+  std::function<Nanos()> now = {};         // for Hca::step(budget); none: one nanosecond a step
+  std::shared_ptr<FaultPlan> faults = {};  // what goes wrong; accesses: FaultyNic only
 };
 
 template <Bus B>
@@ -64,6 +67,7 @@ class BasicNic final : public hca::Hca, private PortHost {
 
   /// Asks NicOptions::wire for what the port is plugged into.
   Result<std::unique_ptr<hca::Port>> open_port(const hca::PortOptions& options) override {
+    NM_TRY_VOID(admit_call("port"));
     if (options_.wire == nullptr) {
       return nicmem::fail(Code::kInvalidArgument,
                           "port " + options.name + ": the model was made without a wire");
@@ -77,6 +81,8 @@ class BasicNic final : public hca::Hca, private PortHost {
     PortHost& host = *this;
     auto port =
         std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options, std::move(wire));
+    if constexpr (requires { port->bus().follow(options_.faults); })
+      port->bus().follow(options_.faults);
     ports_.push_back(port.get());
     return port;
   }
@@ -87,6 +93,8 @@ class BasicNic final : public hca::Hca, private PortHost {
 
   /// Moves at most `budget` frames per port and direction; returns how many. `now` never goes back.
   size_t step(Nanos now, uint32_t budget) {
+    if (options_.faults != nullptr) [[unlikely]]
+      happen();
     size_t moved = 0;
     {
       const Gate::Step gate(memory_.gate());
@@ -97,7 +105,8 @@ class BasicNic final : public hca::Hca, private PortHost {
   }
 
  private:
-  BasicNic(NicOptions options, Sram sram) : options_(std::move(options)), memory_(std::move(sram)) {
+  BasicNic(NicOptions options, Sram sram)
+      : options_(std::move(options)), memory_(std::move(sram), options_.faults) {
     capabilities_ = {.name = options_.name,
                      .device_memory_bytes = memory_.sram_bytes(),
                      .max_queue_depth = hw::kMaxQueueDepth,
@@ -108,6 +117,37 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .rule_priorities = kRulePriorities,
                      .checksum = true,
                      .vlan = true};
+  }
+
+  Result<void> admit_call(const char* what) {
+    const Gate::Control control(memory_.gate());
+    return memory_.admit(what);
+  }
+  Result<void> admit(const char* what) override { return memory_.admit(what); }
+
+  /// What the plan has for the device before this step.
+  void happen() {
+    FaultPlan& plan = *options_.faults;
+    {
+      const Gate::Step gate(memory_.gate());
+      plan.step();
+    }
+    while (const std::optional<PlannedEvent> event = plan.due()) {
+      plan.log.add({.kind = EventKind::kDevice, .what = to_text(*event)});
+      if (event->what == hca::PortEvent::kLinkChanged) {
+        for (Port* port : ports_) static_cast<void>(port->set_link(event->link_up));
+      } else {
+        break_down(event->what);
+      }
+    }
+  }
+
+  /// The queues stop where they are and no call works any more, until all is closed. Who uses the
+  /// ports learns it last.
+  void break_down(hca::PortEvent event) {
+    const Gate::Step gate(memory_.gate());
+    memory_.break_down(event == hca::PortEvent::kRemoved ? "is gone" : "has been reset");
+    for (Port* port : ports_) port->break_down(event);
   }
 
   bool has(hca::Domain domain) const override { return memory_.has(domain); }
@@ -127,5 +167,13 @@ class BasicNic final : public hca::Hca, private PortHost {
 using Nic = BasicNic<CountingBus>;
 extern template class BasicPort<CountingBus>;
 extern template class BasicNic<CountingBus>;
+
+/// Fails and logs as NicOptions::faults says.
+using FaultyNic = BasicNic<FaultBus>;
+extern template class BasicPort<FaultBus>;
+extern template class BasicNic<FaultBus>;
+
+/// The model that `options` need: a FaultyNic if there is a plan, else a Nic.
+Result<std::unique_ptr<hca::Hca>> make_nic(NicOptions options);
 
 }  // namespace nicmem::sim

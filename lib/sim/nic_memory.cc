@@ -3,6 +3,7 @@
 #include "sim/nic_memory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include "base/check.h"
@@ -53,10 +54,27 @@ class NicMemory::Registration final : public hca::MemoryRegion {
   Piece* piece_;  // null: host memory
 };
 
+Result<void> NicMemory::admit(const char* what) {
+  if (broken_ != nullptr) {
+    return fail(
+        Code::kSystem,
+        std::string(what) + ": the device " + broken_ + ": close its ports and open it again", EIO);
+  }
+  if (faults_ == nullptr) return {};
+  const bool fails = faults_->pass(FaultClass::kAllocation).fails;
+  faults_->log.add({.kind = EventKind::kControl,
+                    .fate = fails ? EventFate::kFailure : EventFate::kDone,
+                    .what = what});
+  if (!fails) return {};
+  return fail(Code::kExhausted, std::string(what) + ": fails by plan, as allocation " +
+                                    std::to_string(faults_->seen(FaultClass::kAllocation)));
+}
+
 NicMemory::~NicMemory() { NM_CHECK(pieces_.empty() && regions_.empty()); }
 
 Result<hca::Domain> NicMemory::create_domain() {
   const Gate::Control control(gate_);
+  NM_TRY_VOID(admit("protection domain"));
   const hca::Domain domain{++last_domain_};
   domains_.insert(domain);
   return domain;
@@ -69,6 +87,7 @@ void NicMemory::destroy_domain(hca::Domain domain) {
 
 Result<std::unique_ptr<hca::DeviceMemory>> NicMemory::allocate(size_t bytes) {
   const Gate::Control control(gate_);
+  NM_TRY_VOID(admit("device memory"));
   NM_TRY(const Sram::Piece piece, sram_.allocate(bytes));
   return std::make_unique<Piece>(*this, piece);
 }
@@ -129,6 +148,7 @@ Result<std::unique_ptr<hca::MemoryRegion>> NicMemory::add(const Region& region, 
                                      std::to_string(static_cast<uint32_t>(region.domain)) +
                                      " does not exist");
   }
+  NM_TRY_VOID(admit("memory region"));
   NM_TRY(const uint32_t key, regions_.add(region));
   return std::make_unique<Registration>(*this, piece, key, base);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "hca/hca.h"
+#include "sim/fault_plan.h"
 #include "sim/gate.h"
 #include "sim/mr_table.h"
 #include "sim/sram.h"
@@ -17,7 +18,9 @@ namespace nicmem::sim {
 /// The objects that it makes must be gone before it.
 class NicMemory {
  public:
-  explicit NicMemory(Sram sram) : sram_(std::move(sram)) {}
+  /// `faults` may be null.
+  explicit NicMemory(Sram sram, std::shared_ptr<FaultPlan> faults = nullptr)
+      : sram_(std::move(sram)), faults_(std::move(faults)) {}
   ~NicMemory();
 
   Result<hca::Domain> create_domain();
@@ -35,6 +38,10 @@ class NicMemory {
                                                            size_t length, hca::Access access);
 
   // Under the gate:
+  /// Whether the device carries a control call out; `what` names it in the error.
+  Result<void> admit(const char* what);
+  /// No control call is carried out any more; `why` is a literal.
+  void break_down(const char* why) { broken_ = why; }
   bool has(hca::Domain domain) const { return domains_.contains(domain); }
   const MrTable& regions() const { return regions_; }
 
@@ -53,6 +60,8 @@ class NicMemory {
   std::set<Piece*> pieces_;
   std::set<hca::Domain> domains_;
   uint32_t last_domain_ = 0;
+  std::shared_ptr<FaultPlan> faults_;
+  const char* broken_ = nullptr;
 };
 
 }  // namespace nicmem::sim

@@ -36,6 +36,8 @@ class PortHost {
   virtual uint32_t next_queue_number() = 0;
   virtual void forget(hca::Port& port) = 0;
   virtual EventBox& events() = 0;
+  /// Whether the device carries a control call out; `what` names it.
+  virtual Result<void> admit(const char* what) = 0;
 };
 
 /// Control calls from any one thread at a time; run() from the thread that steps the device.
@@ -68,10 +70,12 @@ class BasicPort final : public hca::Port, private QueueHost {
       return nicmem::fail(Code::kUnsupported, "completion queue: inlining is not modelled yet");
     }
     const Gate::Control control(gate_);
+    NM_TRY_VOID(admit("completion queue"));
     QueueHost& host = *this;
     auto queue =
         std::make_unique<SimCompletionQueue>(gate_, host, options.depth, host_.next_queue_number());
     completion_rings_.push_back(&queue->device());
+    watch("cq", *queue, std::as_bytes(queue->ring), sizeof(hw::Cqe), queue->consumer);
     return queue;
   }
 
@@ -90,10 +94,12 @@ class BasicPort final : public hca::Port, private QueueHost {
     const Gate::Control control(gate_);
     NM_TRY(CompletionRing * ring, ring_of(cq, domain));
     if (receive_queues_.size() >= kMaxQueues) return too_many("receive");
+    NM_TRY_VOID(admit("receive queue"));
     QueueHost& host = *this;
     auto queue = std::make_unique<SimReceiveQueue>(gate_, host, domain, *ring, options,
                                                    host_.next_queue_number());
     receive_queues_.push_back({queue.get(), &queue->device()});
+    watch("rq", *queue, queue->ring, queue->stride_bytes, queue->producer);
     return queue;
   }
 
@@ -104,10 +110,12 @@ class BasicPort final : public hca::Port, private QueueHost {
     const Gate::Control control(gate_);
     NM_TRY(CompletionRing * ring, ring_of(cq, domain));
     if (send_queues_ >= kMaxQueues) return too_many("send");
+    NM_TRY_VOID(admit("send queue"));
     QueueHost& host = *this;
     auto queue = std::make_unique<SimSendQueue>(gate_, host, domain, *ring, depth_blocks,
                                                 host_.next_queue_number());
     tx_.add(queue->device());
+    watch("sq", *queue, queue->ring, hw::kWqeBlockBytes, queue->producer);
     ++send_queues_;
     return queue;
   }
@@ -159,8 +167,9 @@ class BasicPort final : public hca::Port, private QueueHost {
   void stop() override {
     const Gate::Control control(gate_);
     if (!started_) return;
-    while (tx_.run(now_, hw::kMaxQueueDepth) > 0) {
+    while (!broken_ && tx_.run(now_, hw::kMaxQueueDepth) > 0) {
     }
+    if constexpr (B::kCanFail) hand_over_late(kFailed - 1);
     started_ = false;
   }
 
@@ -189,14 +198,21 @@ class BasicPort final : public hca::Port, private QueueHost {
     return frame.size();
   }
 
-  /// To be read when nothing steps the device.
+  /// To be used when nothing steps the device.
   const B& bus() const { return core_.bus; }
+  B& bus() { return core_.bus; }
 
+  /// Under the gate. From now on no queue of the port moves, for good.
+  void break_down(hca::PortEvent why) {
+    broken_ = true;
+    host_.events().post(*this, on_event_, why);
+  }
   /// Under the gate. Moves at most `budget` frames each way; returns how many.
   size_t run(Nanos now, uint32_t budget) {
     now_ = now;
-    if (!started_) return 0;
+    if (!started_ || broken_) return 0;
     if (link_.look()) host_.events().post(*this, on_event_, hca::PortEvent::kLinkChanged);
+    if constexpr (B::kCanFail) hand_over_late(now);
     const size_t sent = tx_.run(now, budget);
     return sent + (link_.up() ? rx_.run(now, budget) : 0);
   }
@@ -250,6 +266,26 @@ class BasicPort final : public hca::Port, private QueueHost {
     return Spread(options, std::move(rings));
   }
 
+  Result<void> admit(const char* what) override { return host_.admit(what); }
+
+  void hand_over_late(Nanos now) {
+    for (CompletionRing* ring : completion_rings_) ring->hand_over_late(now);
+  }
+
+  /// Tells a bus that keeps a log what lies where.
+  template <class Queue>
+  void watch(const char* kind, const Queue& queue, std::span<const std::byte> ring,
+             size_t stride_bytes, const void* record) {
+    if constexpr (requires { core_.bus.watch({}); }) {
+      core_.bus.watch({.kind = kind,
+                       .number = queue.number,
+                       .start = ring.data(),
+                       .bytes = ring.size(),
+                       .stride_bytes = static_cast<uint32_t>(stride_bytes),
+                       .record = record});
+    }
+  }
+
   void forget(CompletionRing& ring) override { std::erase(completion_rings_, &ring); }
   void forget(ReceiveRing& ring) override {
     std::erase_if(receive_queues_, [&](const Receiver& r) { return r.ring == &ring; });
@@ -271,6 +307,7 @@ class BasicPort final : public hca::Port, private QueueHost {
   std::vector<Receiver> receive_queues_;
   uint32_t send_queues_ = 0;
   bool started_ = false;
+  bool broken_ = false;
   Nanos now_ = 0;  // of the last run()
 };
 

@@ -22,6 +22,8 @@ class QueueHost {
   virtual void forget(CompletionRing& ring) = 0;
   virtual void forget(ReceiveRing& ring) = 0;
   virtual void forget(SendRing& ring) = 0;
+  /// Whether the device carries a control call out; `what` names it.
+  virtual Result<void> admit(const char* what) = 0;
 };
 
 class SimCompletionQueue final : public hca::CompletionQueue {
@@ -87,6 +89,7 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
   /// Starts the completion ring anew too: all queues that share one must be reset together.
   Result<void> reset() override {
     const Gate::Control control(gate_);
+    NM_TRY_VOID(host_.admit("receive queue reset"));
     device_.reset();
     device_.completions->reset();
     return {};
@@ -136,6 +139,7 @@ class SimSendQueue final : public hca::SendQueue {
   /// As SimReceiveQueue::reset().
   Result<void> reset() override {
     const Gate::Control control(gate_);
+    NM_TRY_VOID(host_.admit("send queue reset"));
     device_.reset();
     device_.completions->reset();
     return {};

@@ -4,9 +4,11 @@
 // records, registers) is memory that these point to.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <span>
 
 #include "hca/hca.h"
@@ -33,6 +35,7 @@ class CompletionRing {
     consumer_->publish<std::memory_order_relaxed>(0);
     producer_ = 0;
     consumed_ = 0;
+    late_.clear();
   }
 
   /// Whether push() may be called. A consumer that claims more than was produced leaves no room.
@@ -61,9 +64,24 @@ class CompletionRing {
     if (!failed<B>(done)) {
       std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));
       fill(reinterpret_cast<Entry&>(slot));
-      hw::store_op_own(slot, opcode, (producer_ & depth_) != 0);
+      if constexpr (requires { bus.completed(slot, opcode, now); })
+        bus.completed(slot, opcode, now);
+      if constexpr (B::kCanFail) {
+        late_.push_back(
+            {producer_, opcode, late_.empty() ? done : std::max(done, late_.back().at)});
+      } else {
+        hand_over(producer_, opcode);
+      }
     }
     ++producer_;
+    if constexpr (B::kCanFail) hand_over_late(now);
+  }
+
+  /// Hands over the late entries that are written by `now`, in their order. A bus whose accesses
+  /// take time needs it at every step.
+  void hand_over_late(Nanos now) {
+    for (; !late_.empty() && late_.front().at <= now; late_.pop_front())
+      hand_over(late_.front().index, late_.front().opcode);
   }
 
   /// Whether this is the device's side of `queue`.
@@ -72,13 +90,24 @@ class CompletionRing {
   uint32_t queues = 0;  // that complete here
 
  private:
+  /// An entry that is in the ring but for its owner byte.
+  struct Late {
+    uint32_t index;  // free running
+    hw::CqeOpcode opcode;
+    Nanos at;
+  };
+
   uint32_t used() const { return (producer_ - consumed_) & (2 * depth_ - 1); }
+  void hand_over(uint32_t index, hw::CqeOpcode opcode) {
+    hw::store_op_own(ring_[index & (depth_ - 1)], opcode, (index & depth_) != 0);
+  }
 
   std::span<hw::Cqe> ring_;
   hw::DoorbellRecord* consumer_;
   uint32_t depth_;
   uint32_t producer_ = 0;
   uint32_t consumed_ = 0;  // as last read
+  std::deque<Late> late_;  // in the order of their indices
 };
 
 /// What a receive ring and a send ring have in common: a ring in host memory whose 16-bit producer

@@ -95,7 +95,9 @@ class RxEngine {
     if (queue.available() > 0) return true;
     const auto posted = static_cast<uint16_t>(queue.record->read());
     if (posted == queue.posted) return false;
-    port_.bus.read(hw::PcieClass::kDoorbellRecord, Location::host(queue.record), kRecordBytes, now);
+    if (failed<B>(port_.bus.read(hw::PcieClass::kDoorbellRecord, Location::host(queue.record),
+                                 kRecordBytes, now)))
+      return false;
     if (static_cast<uint16_t>(posted - queue.head) > queue.depth) {
       // More than the ring has: what the entries hold is not known. Wait until an error entry fits.
       if (!queue.completions->has_room(port_.bus, now)) return false;
@@ -153,7 +155,9 @@ class RxEngine {
   /// Fills the entries of the work request at the queue's head, in order.
   hw::Syndrome scatter(const ReceiveRing& queue, Frame frame, Nanos now) {
     const std::byte* const wqe = queue.slot(queue.head);
-    port_.bus.read(hw::PcieClass::kRxDescriptor, Location::host(wqe), queue.stride_bytes, now);
+    if (failed<B>(port_.bus.read(hw::PcieClass::kRxDescriptor, Location::host(wqe),
+                                 queue.stride_bytes, now)))
+      return hw::Syndrome::kLocalQpOperation;
     const auto size = static_cast<uint32_t>(frame.size());
     uint32_t done = 0;
     for (uint32_t at = 0; at < queue.stride_bytes && done < size; at += sizeof(hw::DataSegment)) {
@@ -168,7 +172,8 @@ class RxEngine {
       const Allowed to = port_.regions.resolve(key, queue.domain, entry.address.get(), piece,
                                                hca::Access::kReadWrite);
       if (to.memory == nullptr) return hw::Syndrome::kLocalProtection;
-      port_.bus.write(port_.class_of(done, piece), to.at, piece, now);
+      if (failed<B>(port_.bus.write(port_.class_of(done, piece), to.at, piece, now)))
+        return hw::Syndrome::kLocalProtection;
       std::memcpy(to.memory, frame.data() + done, piece);
       done += piece;
     }

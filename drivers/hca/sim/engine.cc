@@ -24,12 +24,6 @@ constexpr uint32_t kSpinsBeforeYield = 64;
 constexpr uint32_t kYieldsBeforeSleep = 256;
 constexpr auto kSleep = std::chrono::microseconds(50);
 
-Nanos now() {
-  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::steady_clock::now().time_since_epoch())
-                                .count());
-}
-
 /// A thread and the models that it steps.
 class Runner {
  public:
@@ -39,17 +33,17 @@ class Runner {
     thread_.join();
   }
 
-  void add(sim::Nic& nic) {
+  void add(hca::Hca& nic) {
     const std::lock_guard lock(mutex_);
     nics_.push_back(&nic);
   }
-  void remove(sim::Nic& nic) {
+  void remove(hca::Hca& nic) {
     waiting_.store(true, std::memory_order_relaxed);
     const std::lock_guard lock(mutex_);
     waiting_.store(false, std::memory_order_relaxed);
     std::erase(nics_, &nic);
   }
-  bool has(const sim::Nic& nic) const { return std::ranges::count(nics_, &nic) != 0; }
+  bool has(const hca::Hca& nic) const { return std::ranges::count(nics_, &nic) != 0; }
   bool empty() const { return nics_.empty(); }
 
  private:
@@ -61,7 +55,7 @@ class Runner {
       size_t moved = 0;
       {
         const std::lock_guard lock(mutex_);
-        for (sim::Nic* nic : nics_) moved += nic->step(now(), kBurst);
+        for (hca::Hca* nic : nics_) moved += nic->step(kBurst);
       }
       idle = moved != 0 ? 0 : idle + 1;
       rest(idle);
@@ -83,7 +77,7 @@ class Runner {
   std::mutex mutex_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> waiting_{false};
-  std::vector<sim::Nic*> nics_;
+  std::vector<hca::Hca*> nics_;
   std::thread thread_;
 };
 
@@ -134,7 +128,7 @@ Result<cpu_set_t> cpus_of(const std::string& text) {
 
 }  // namespace
 
-Result<void> Engine::add(sim::Nic& nic, const std::string& cpu) {
+Result<void> Engine::add(hca::Hca& nic, const std::string& cpu) {
   NM_TRY(const cpu_set_t cpus, cpus_of(cpu));
   const std::lock_guard lock(runners().mutex);
   auto& runner = runners().by_cpu[cpu];
@@ -143,7 +137,7 @@ Result<void> Engine::add(sim::Nic& nic, const std::string& cpu) {
   return {};
 }
 
-void Engine::remove(sim::Nic& nic) {
+void Engine::remove(hca::Hca& nic) {
   const std::lock_guard lock(runners().mutex);
   std::erase_if(runners().by_cpu, [&nic](auto& entry) {
     if (!entry.second->has(nic)) return false;

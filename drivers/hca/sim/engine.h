@@ -5,18 +5,19 @@
 #include <string>
 
 #include "base/result.h"
-#include "sim/nic.h"
+#include "hca/hca.h"
 
 namespace nicmem::hca_sim {
 
 class Engine {
  public:
-  /// Runs `nic` on the thread of `cpu`: a number, or "any" (a CPU outside the lcore mask where
-  /// there is one, else wherever the kernel likes). Fails when that CPU cannot be had.
-  static Result<void> add(sim::Nic& nic, const std::string& cpu);
+  /// Runs `nic`, whose step() knows the time, on the thread of `cpu`: a number, or "any" (a CPU
+  /// outside the lcore mask where there is one, else wherever the kernel likes). Fails when that
+  /// CPU cannot be had.
+  static Result<void> add(hca::Hca& nic, const std::string& cpu);
 
   /// After this, no thread steps `nic`. Harmless for one that was not added.
-  static void remove(sim::Nic& nic);
+  static void remove(hca::Hca& nic);
 };
 
 }  // namespace nicmem::hca_sim

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace nicmem::hca_sim {
@@ -56,6 +57,27 @@ Result<void> take_destination(sim::GeneratorOptions& generator, const std::strin
   return {};
 }
 
+/// "none": the model that can fail, and nothing that does; else CLASS@K or CLASS@K+.
+Result<std::shared_ptr<sim::FaultPlan>> take_fault(const std::string& value) {
+  auto plan = std::make_shared<sim::FaultPlan>();
+  if (value == "none") return plan;
+  const size_t at = std::min(value.find('@'), value.size());
+  const auto& names = sim::kFaultClassNames;
+  const auto name = std::find(names.begin(), names.end(), value.substr(0, at));
+  std::string point = value.substr(std::min(at + 1, value.size()));
+  const bool and_later = point.ends_with('+');
+  if (and_later) point.pop_back();
+  const auto k = parse_number("fault", point, 1, UINT64_MAX);
+  if (name == names.end() || !k)
+    return bad_value("fault", value,
+                     "none, or the k-th point, from 1, that fails: allocation@K, dma@K, "
+                     "completion@K, doorbell@K; K+: that and all later ones");
+  plan->arm({.at = static_cast<sim::FaultClass>(name - names.begin()),
+             .point = *k,
+             .and_later = and_later});
+  return plan;
+}
+
 }  // namespace
 
 Result<bool> Options::take(const std::string& key, const std::string& value) {
@@ -88,6 +110,8 @@ Result<bool> Options::take(const std::string& key, const std::string& value) {
     NM_TRY(generator.rate, parse_number(key, value, 1, 1'000'000'000));
   } else if (key == "seed") {
     NM_TRY(generator.seed, parse_number(key, value, 0, UINT64_MAX));
+  } else if (key == "fault") {
+    NM_TRY(faults, take_fault(value));
   } else {
     return false;
   }

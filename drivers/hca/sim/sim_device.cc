@@ -60,8 +60,10 @@ class SimDevice final : public hca::Hca {
     nic.wire = [this](const hca::PortOptions& port) {
       return make_wire(wires_.at(port.name), port);
     };
-    nic.now = steady_now;
-    NM_TRY(nic_, sim::Nic::create(std::move(nic)));
+    nic.faults = options_.faults;
+    // A test that steps a model with faults counts time in steps.
+    if (!options_.stepped() || options_.faults == nullptr) nic.now = steady_now;
+    NM_TRY(nic_, sim::make_nic(std::move(nic)));
     return options_.stepped() ? Result<void>{} : Engine::add(*nic_, options_.cpu);
   }
 
@@ -93,7 +95,7 @@ class SimDevice final : public hca::Hca {
  private:
   Options options_;
   std::map<std::string, Options> wires_;  // by port name
-  std::unique_ptr<sim::Nic> nic_;
+  std::unique_ptr<hca::Hca> nic_;
 };
 
 }  // namespace
@@ -108,13 +110,18 @@ Result<void> join(hca::Hca& device, const Options& options) {
   auto& sim = static_cast<SimDevice&>(device);  // open() makes no other kind
   const Options& there = sim.options();
   if ((options.sram_given && options.sram_bytes != there.sram_bytes) ||
-      options.guard != there.guard || options.stepped() != there.stepped())
+      options.guard != there.guard || options.stepped() != there.stepped() ||
+      (options.faults != nullptr && there.faults == nullptr))
     return fail(
         Code::kInvalidArgument,
         options.port_name +
-            ": sram, cpu and guard belong to the device: ports that share it give the same");
+            ": sram, cpu, guard and fault belong to the device: ports that share it give the same");
   sim.expect(options);
   return {};
+}
+
+std::shared_ptr<sim::FaultPlan> fault_plan(hca::Hca& device) {
+  return static_cast<SimDevice&>(device).options().faults;  // as above
 }
 
 }  // namespace nicmem::hca_sim

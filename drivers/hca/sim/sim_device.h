@@ -19,4 +19,8 @@ Result<std::unique_ptr<hca::Hca>> open(const std::string& name, const Options& o
 /// arguments ask for another device than the one that is there.
 Result<void> join(hca::Hca& device, const Options& options);
 
+/// What goes wrong in `device`, which open() made, and its log. Null unless it was opened with
+/// `fault`.
+std::shared_ptr<sim::FaultPlan> fault_plan(hca::Hca& device);
+
 }  // namespace nicmem::hca_sim

@@ -252,7 +252,10 @@ uint16_t rx_burst(void* queue, rte_mbuf** out, uint16_t max) {
     received += run;
   }
   q.counters.packets += received;
-  if (q.head != start) ring(q);
+  if (q.head != start)
+    ring(q);
+  else if (++q.idle_polls % kRxIdleCheck == 0)
+    look_for_trouble(q);
   return static_cast<uint16_t>(received);
 }
 

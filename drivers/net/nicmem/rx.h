@@ -28,6 +28,8 @@ inline constexpr uint32_t kMaxRxSegments = 8;
 /// The flow tag of a rule that flags frames without giving them a number. [DPDK's mlx5: mark + 1]
 inline constexpr uint32_t kFlowTagFlagOnly = hca::kMaxFlowTag;
 
+inline constexpr uint32_t kRxIdleCheck = 1024;  // polls that found nothing between two checks
+
 /// One scatter entry, the same in every WQE of a queue.
 struct RxSegment {
   rte_mempool* pool = nullptr;
@@ -50,6 +52,7 @@ struct RxCounters {
   uint64_t errors = 0;             // error completions
   uint64_t flushed = 0;            // of these: WQEs given back by a queue already in error
   uint64_t stopped = 0;            // frames dropped: complete when the queue stopped, never polled
+  uint64_t stuck = 0;              // completions that never came, although later ones did
   uint64_t payload_bytes_nic = 0;  // of second and later segments: left on the card
   uint64_t payload_bytes_host = 0;
 };
@@ -81,6 +84,8 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   KeyCache keys;
   RxCounters counters;
   hca::ReceiveQueue* queue = nullptr;  // for recovery only
+  uint32_t idle_polls = 0;             // that found nothing
+  bool broken = false;                 // has to be reset, and the device has refused so far
 
   /// The ring of buffers that entry `segment` of the WQEs points at.
   rte_mbuf** buffers(uint32_t segment) { return mbufs + size_t{segment} * depth; }
@@ -115,6 +120,10 @@ enum class RxOutcome : uint8_t {
 
 /// Takes one completion of any kind. rx_general.cc
 RxOutcome receive_one(RxQueue& queue, rte_mbuf*& out);
+
+/// Nothing has come for a while: looks for a completion that is lost, and starts the queue anew
+/// when it is, or when the device has refused that before. rx_general.cc
+void look_for_trouble(RxQueue& queue);
 
 /// Lets the device reuse the completions, then the WQEs, that have been consumed.
 inline void ring(RxQueue& queue) {

@@ -4,6 +4,7 @@
 // end.
 #include <algorithm>
 
+#include "log.h"
 #include "rx.h"
 #include "rx_describe.h"
 
@@ -110,9 +111,11 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
 }
 
 /// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
-/// with one may be in its bytes. [as DPDK's mlx5_rx_err_handle]
+/// with one may be in its bytes. If the device refuses, it is asked again later.
+/// [as DPDK's mlx5_rx_err_handle]
 bool recover(RxQueue& q) {
-  if (q.queue == nullptr || !q.queue->reset()) return false;
+  q.broken = q.queue == nullptr || !q.queue->reset();
+  if (q.broken) return false;
   q.spilled = 0;
   q.mixed = false;
   for (uint32_t index = 0; index < q.depth; ++index) {
@@ -165,7 +168,41 @@ void find_windows(RxQueue& q) {
   q.lean = q.spill_window.pool != nullptr;
 }
 
+bool is_there(const RxQueue& q, uint32_t index) {
+  const hw::Cqe& cqe = q.cqes[index & (q.cq_depth - 1)];
+  return hw::software_owns(hw::load_op_own(cqe), index, q.cq_depth);
+}
+
+/// Counts the frames that are complete and will not be polled, and the completions that are missing
+/// in front of others: none unless the device has lost some. Returns how many entries that are.
+uint32_t count_left(RxQueue& q) {
+  uint32_t end = 0, there = 0;
+  for (uint32_t i = 0; i < q.cq_depth; ++i) {
+    if (!is_there(q, q.head + i)) continue;
+    end = i + 1;
+    ++there;
+    if (!hw::is_error(q.cqes[(q.head + i) & (q.cq_depth - 1)].op_own)) ++q.counters.stopped;
+  }
+  q.counters.stuck += end - there;
+  return end;
+}
+
 }  // namespace
+
+/// Posted writes stay in order: a completion that is missing in front of others is lost, and the
+/// queue would wait for it for ever.
+void look_for_trouble(RxQueue& q) {
+  uint32_t later = 1;
+  while (later < q.cq_depth && !is_there(q, q.head + later)) ++later;
+  if (is_there(q, q.head) || (later == q.cq_depth && !q.broken)) return;
+  const RxCounters before = q.counters;
+  static_cast<void>(count_left(q));
+  if (!recover(q)) {
+    q.counters = before;  // what is in the ring is still there
+  } else if (before.stuck == 0 && q.counters.stuck != 0) {
+    NM_LOG(WARNING, "port %u: a receive completion is lost: queue reset (rx_stuck)", q.port_id);
+  }
+}
 
 RxOutcome receive_one(RxQueue& q, rte_mbuf*& out) {
   const hw::Cqe* const cqe = poll(q);
@@ -211,10 +248,7 @@ bool fill(RxQueue& q) {
 }
 
 void drain(RxQueue& q) {
-  for (const hw::Cqe* cqe = poll(q); cqe != nullptr; cqe = poll(q)) {
-    if (!hw::is_error(cqe->op_own)) ++q.counters.stopped;
-    ++q.head;
-  }
+  q.head += count_left(q);
   for (uint32_t k = 0; k < q.num_segments; ++k)
     for (uint32_t index = 0; index < q.depth; ++index) {
       rte_mbuf*& mbuf = q.buffers(k)[index];

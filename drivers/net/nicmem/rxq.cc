@@ -215,6 +215,7 @@ Result<void> create_rx_queue(Port& port, RxQueueConfig& queue) {
     NM_TRY_VOID(queue.rq->strip_vlan(true));
   queue.mbufs.assign(size_t{queue.rq->depth} * kMaxRxSegments, nullptr);
   data.head = 0;
+  data.broken = false;
   data.depth = queue.rq->depth;
   data.cq_depth = static_cast<uint32_t>(queue.cq->ring.size());
   data.cqes = queue.cq->ring.data();

@@ -12,17 +12,23 @@
 namespace nicmem::pmd {
 namespace {
 
-constexpr uint64_t RxCounters::*kRxCounters[] = {
-    &RxCounters::packets,           &RxCounters::bytes,
-    &RxCounters::no_mbuf,           &RxCounters::errors,
-    &RxCounters::flushed,           &RxCounters::stopped,
-    &RxCounters::payload_bytes_nic, &RxCounters::payload_bytes_host};
+constexpr uint64_t RxCounters::*kRxCounters[] = {&RxCounters::packets,
+                                                 &RxCounters::bytes,
+                                                 &RxCounters::no_mbuf,
+                                                 &RxCounters::errors,
+                                                 &RxCounters::flushed,
+                                                 &RxCounters::stopped,
+                                                 &RxCounters::stuck,
+                                                 &RxCounters::payload_bytes_nic,
+                                                 &RxCounters::payload_bytes_host};
 static_assert(sizeof(RxCounters) == std::size(kRxCounters) * sizeof(uint64_t));
 constexpr uint64_t TxCounters::*kTxCounters[] = {
-    &TxCounters::packets,           &TxCounters::bytes,          &TxCounters::errors,
-    &TxCounters::stopped,           &TxCounters::foreign_memory, &TxCounters::unknown_memory,
-    &TxCounters::too_many_segments, &TxCounters::empty,          &TxCounters::bad_length,
-    &TxCounters::bad_offload,       &TxCounters::doorbells};
+    &TxCounters::packets,        &TxCounters::bytes,
+    &TxCounters::errors,         &TxCounters::stopped,
+    &TxCounters::stuck,          &TxCounters::foreign_memory,
+    &TxCounters::unknown_memory, &TxCounters::too_many_segments,
+    &TxCounters::empty,          &TxCounters::bad_length,
+    &TxCounters::bad_offload,    &TxCounters::doorbells};
 static_assert(sizeof(TxCounters) == std::size(kTxCounters) * sizeof(uint64_t));
 
 template <class Visit>
@@ -108,6 +114,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("rx_malformed", now.rx_malformed - base.rx_malformed);
   emit("rx_no_mbuf", rx.no_mbuf);
   emit("rx_stopped", rx.stopped);
+  emit("rx_stuck", rx.stuck);
   emit("tx_device_frames", now.tx_frames - base.tx_frames);
   emit("tx_device_error", now.tx_error - base.tx_error);
   emit("tx_wire_drops", now.tx_wire_drops - base.tx_wire_drops);
@@ -119,6 +126,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("tx_bad_length", tx.bad_length);
   emit("tx_bad_offload", tx.bad_offload);
   emit("tx_stopped", tx.stopped);
+  emit("tx_stuck", tx.stuck);
   emit("wire_generated", now.generated - base.generated);
   emit("wire_held", now.wire_held);
 }

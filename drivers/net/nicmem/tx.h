@@ -21,6 +21,7 @@
 namespace nicmem::pmd {
 
 inline constexpr uint32_t kSignalPackets = 32;  // as DPDK's mlx5 (MLX5_TX_COMP_THRESH)
+inline constexpr uint32_t kTxIdleCheck = 1024;  // polls that found nothing between two checks
 inline constexpr uint32_t kMaxTxSegments = 60;  // 16-byte segments a WQE, as DPDK's mlx5
 inline constexpr uint32_t kMaxTxBlocks = hw::send_wqe_blocks(kMaxTxSegments);
 
@@ -40,6 +41,7 @@ struct TxCounters {
   uint64_t empty = 0;              // dropped: no byte to send
   uint64_t bad_length = 0;         // dropped: no Ethernet header, or more than the port takes
   uint64_t bad_offload = 0;        // dropped: an offload that this packet or device cannot have
+  uint64_t stuck = 0;              // completions that never came, although later ones did
   uint64_t doorbells = 0;          // MMIO writes
 };
 
@@ -78,7 +80,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
   hw::DoorbellRecord* sq_producer = nullptr;
   hw::DoorbellRegister* doorbell = nullptr;
 
-  const hw::Cqe* cqes = nullptr;
+  hw::Cqe* cqes = nullptr;
   uint32_t cq_head = 0;
   uint32_t cq_depth = 0;
   hw::DoorbellRecord* cq_consumer = nullptr;
@@ -91,6 +93,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
   uint32_t max_tso_bytes = 0;       // 0: the device does not cut packets up
   bool checksum = false;            // the device fills checksums
   bool vlan = false;                // the device inserts tags
+  uint32_t idle_polls = 0;          // that found nothing, with packets in flight
   hca::SendQueue* queue = nullptr;  // for recovery only
   /// Whether an address that no key covers is some other device's memory.
   bool (*is_foreign)(const void*) = nullptr;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "bulk.h"
+#include "log.h"
 #include "tx.h"
 
 namespace nicmem::pmd {
@@ -138,6 +139,24 @@ void write_nop(TxQueue& q) {
   q.last_block = q.producer++;
 }
 
+/// No completion has come for a while. One that is missing in front of others is lost (posted
+/// writes stay in order), and what it was for is done when they are: skips it, and takes from its
+/// slot what would look new a lap later.
+void skip_lost_completions(TxQueue& q) {
+  const auto is_there = [&q](uint32_t index) {
+    const hw::Cqe& cqe = q.cqes[index & (q.cq_depth - 1)];
+    return hw::software_owns(hw::load_op_own(cqe), index, q.cq_depth);
+  };
+  uint32_t lost = 0;
+  while (lost < q.cq_depth && !is_there(q.cq_head + lost)) ++lost;
+  if (lost == q.cq_depth || lost == 0) return;
+  for (uint32_t i = 0; i < lost; ++i)
+    hw::store_op_own(q.cqes[q.cq_head++ & (q.cq_depth - 1)], hw::CqeOpcode::kInvalid, false);
+  if (q.counters.stuck == 0)
+    NM_LOG(WARNING, "a send completion is lost, a later one stands for it (tx_stuck)");
+  q.counters.stuck += lost;
+}
+
 }  // namespace
 
 void signal_newest(TxQueue& q) {
@@ -169,7 +188,10 @@ uint32_t reclaim(TxQueue& q, uint32_t limit) {
     ++q.cq_head;
     complete(q, block);
   }
-  if (q.cq_head != start) q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.cq_head & 0xffffff);
+  if (q.cq_head != start)
+    q.cq_consumer->publish<NM_CQ_CONSUMER_RELEASE>(q.cq_head & 0xffffff);
+  else if (q.sent_head != q.sent_done && ++q.idle_polls % kTxIdleCheck == 0)
+    skip_lost_completions(q);
   const uint32_t done = q.sent_done - q.sent_tail;
   const uint32_t count = limit == 0 ? done : std::min(limit, done);
   if (count != 0) free_packets(q, count);
