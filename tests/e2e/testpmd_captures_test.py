@@ -7,6 +7,7 @@ of their own (engines.py). Which cells may read payload by the CPU, and so run w
     5tswap, icmpecho            headers (an echo's sum is updated, not computed): guarded
     csum                        computes TCP's and UDP's sums in software over all bytes: not
                                 guarded, where payload lies on the card it reads device memory
+    csum with hw, TSO           the device computes the sums and cuts segments: guarded
     csum with txsplit           copies each packet into new segments, of one segment only: run
                                 with whole frames
     --rxpkts                    the program's own segments, in host memory: nothing to guard"""
@@ -42,6 +43,7 @@ class Cell:
     commands: tuple = ()
     app: tuple = tuple(WHOLE_FRAMES)
     modes: tuple = tuple(MODES)
+    configure: tuple = ()  # commands before the port starts; PORT is its number
     prepare: typing.Callable = lambda frame: frame
     in_host: bool = False  # payload, whatever the mode says
 
@@ -90,10 +92,14 @@ class TestpmdCaptures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for i, these in enumerate(frames):
                 captures.write(pathlib.Path(folder, f"in{i}.pcap"), these)
-            testpmd = programs.Testpmd(vdevs(folder, len(inputs), mode, cell), [*cell.app, *APP],
-                                       memory=1024)
+            stopped = ["--disable-device-start"] * bool(cell.configure)
+            testpmd = programs.Testpmd(vdevs(folder, len(inputs), mode, cell),
+                                       [*cell.app, *APP, *stopped], memory=1024)
             ports = [2 * i + 1 for i in range(len(inputs))]
             sends = cell.engine != "rxonly"
+            if cell.configure:
+                each = [c.replace("PORT", str(port)) for port in ports for c in cell.configure]
+                testpmd.say(*each, "port start all")
             testpmd.say(f"set fwd {cell.engine}{' retry' if sends else ''}", *cell.commands,
                         *(f"set eth-peer {port} {PEER_MAC.hex(':')}" for port in ports),
                         "set burst tx delay 1 retry 1000000", "start")
@@ -107,7 +113,8 @@ class TestpmdCaptures(unittest.TestCase):
                 with self.subTest(mode=mode, engine=cell.engine, capture=name):
                     self.check(frames[i], expected[i], stats[i], mode, cell)
                     sent = [cell.change(f, own_mac(i)) for f in expected[i]]
-                    sent = [f for f in sent if f is not None]
+                    sent = [g for f in sent for g in (f if isinstance(f, list) else [f])
+                            if g is not None]
                     got = captures.read(pathlib.Path(folder, f"out{i}.pcap"))
                     self.assertEqual(len(got), len(sent))
                     self.assertEqual([j for j, f in enumerate(got) if f != sent[j]], [],
@@ -158,6 +165,10 @@ class TestpmdCaptures(unittest.TestCase):
         self.assertGreater(len(repaired), 100, "the oracle must agree with who made the captures")
         self.run_cell(Cell("csum", fix_with_macs, guard=0, prepare=engines.spoil_checksums))
 
+    def test_csum_by_the_device(self):
+        self.run_cell(Cell("csum", lambda frame, mac: fix_with_macs(engines.whole(frame), mac),
+                           configure=BY_DEVICE, prepare=engines.spoil_checksums))
+
     def test_csum_copied_into_random_segments(self):
         self.run_cell(Cell("csum", fix_with_macs, modes=("host",),
                            commands=("set txpkts 60,20,200,40", "set txsplit rand")))
@@ -167,6 +178,9 @@ class TestpmdCaptures(unittest.TestCase):
                "--mp-alloc=xbuf", "--total-num-mbufs=16384")
         self.run_cell(Cell("macswap", lambda frame, mac: captures.swap_macs(frame), app=app,
                            modes=("host", "nicmem"), in_host=True))
+
+
+BY_DEVICE = tuple(f"csum set {what} hw PORT" for what in ("ip", "udp", "tcp"))
 
 
 def fix_with_macs(frame, mac):
