@@ -145,7 +145,8 @@ def whole(frame):
     if kind in (IPV4, IPV6):
         protocol, at = transport(frame, kind, network)
         length = word(frame, network + 2) if kind == IPV4 else 40 + word(frame, network + 4)
-        if kind == IPV4 and (read(frame, network, 1)[0] < 0x45 or word(frame, network + 6) & 0x3fff):
+        fragment = kind == IPV4 and word(frame, network + 6) & 0x3fff
+        if fragment or (kind == IPV4 and read(frame, network, 1)[0] < 0x45):
             raise CutShort
         if network + length > len(frame) or protocol == SCTP:
             raise CutShort

@@ -35,7 +35,7 @@ PEER_MAC = bytes.fromhex("020000000099")
 @dataclasses.dataclass
 class Cell:
     """One engine and how it is run. `change(frame, mac)`: what it makes of a frame on a port with
-    that MAC address; None: nothing is sent."""
+    that MAC address, or a list of frames; None: nothing is sent."""
     engine: str
     change: typing.Callable
     header: int = 128  # holds all that any engine parses
@@ -106,18 +106,19 @@ class TestpmdCaptures(unittest.TestCase):
             wanted = [len(f) for f in expected]
             arrived = testpmd.wait_for(lambda: testpmd.received()[-len(inputs):] == wanted)
             testpmd.say("stop")
-            stats = testpmd.quiet_xstats(ports)
+            sent = [[cell.change(f, own_mac(i)) for f in these] for i, these in enumerate(expected)]
+            cut = [sum(len(f) - 1 for f in these if isinstance(f, list)) for these in sent]
+            stats = testpmd.quiet_xstats(ports, cut)
             self.assertEqual(testpmd.quit(), 0, testpmd.output[-3000:])
             self.assertTrue(arrived, f"{mode} {cell.engine}: {testpmd.output[-3000:]}")
             for i, name in enumerate(inputs):
                 with self.subTest(mode=mode, engine=cell.engine, capture=name):
                     self.check(frames[i], expected[i], stats[i], mode, cell)
-                    sent = [cell.change(f, own_mac(i)) for f in expected[i]]
-                    sent = [g for f in sent for g in (f if isinstance(f, list) else [f])
-                            if g is not None]
+                    wanted = [g for f in sent[i] for g in (f if isinstance(f, list) else [f])
+                              if g is not None]
                     got = captures.read(pathlib.Path(folder, f"out{i}.pcap"))
-                    self.assertEqual(len(got), len(sent))
-                    self.assertEqual([j for j, f in enumerate(got) if f != sent[j]], [],
+                    self.assertEqual(len(got), len(wanted))
+                    self.assertEqual([j for j, f in enumerate(got) if f != wanted[j]], [],
                                      "frames with other bytes than they should have")
 
     def check(self, frames, expected, x, mode, cell):
@@ -168,6 +169,14 @@ class TestpmdCaptures(unittest.TestCase):
     def test_csum_by_the_device(self):
         self.run_cell(Cell("csum", lambda frame, mac: fix_with_macs(engines.whole(frame), mac),
                            configure=BY_DEVICE, prepare=engines.spoil_checksums))
+
+    def test_tso(self):
+        """Longer TCP packets leave as several; the rest as they are."""
+        def change(frame, mac):
+            return [engines.set_macs(f, PEER_MAC, mac) for f in engines.segments(frame, 800)]
+
+        self.run_cell(Cell("csum", change, configure=(*BY_DEVICE, "tso set 800 PORT"),
+                           prepare=engines.spoil_checksums))
 
     def test_csum_copied_into_random_segments(self):
         self.run_cell(Cell("csum", fix_with_macs, modes=("host",),
