@@ -42,7 +42,7 @@ class Rss(OnePort):
                 testpmd = self.start_queues(mode)
                 size = int(re.search(r"Redirection table size: (\d+)",
                                      testpmd.say("show port info 0")).group(1))
-                self.assertTrue(all(self.share(testpmd)))
+                self.assertGreater(min(self.share(testpmd)), 0)
                 for queues in ((2,), (0, 3)):
                     for entry in range(size):  # one a command: its line has a limit
                         queue = queues[entry % len(queues)]
@@ -62,7 +62,7 @@ class Rss(OnePort):
                 share = self.share(testpmd)
                 self.assertEqual([q for q in range(QUEUES) if share[q]], [0], share)
                 testpmd.say(f"port config 0 rss-hash-key ipv4 {rng.randbytes(KEY_BYTES).hex()}")
-                self.assertTrue(all(self.share(testpmd)))
+                self.assertGreater(min(self.share(testpmd)), 0)
                 self.stop_and_check(testpmd)
 
 
