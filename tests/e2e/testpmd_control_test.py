@@ -18,7 +18,7 @@ KEY_BYTES = 40
 class Rss(OnePort):
     def start_queues(self, mode):
         testpmd = self.start(f"mode={mode},gen_size=imix",
-                             [*APP, f"--rxq={QUEUES}", f"--txq={QUEUES}", "--rss-ip"])
+                             [*APP, f"--rxq={QUEUES}", f"--txq={QUEUES}", "--rss-udp"])
         testpmd.say("set fwd macswap retry", RETRY)
         return testpmd
 
@@ -58,10 +58,10 @@ class Rss(OnePort):
         for mode in MODES:
             with self.subTest(mode=mode, seed=SEED):
                 testpmd = self.start_queues(mode)
-                testpmd.say(f"port config 0 rss-hash-key ipv4 {'00' * KEY_BYTES}")
+                testpmd.say(f"port config 0 rss-hash-key ipv4-udp {'00' * KEY_BYTES}")
                 share = self.share(testpmd)
                 self.assertEqual([q for q in range(QUEUES) if share[q]], [0], share)
-                testpmd.say(f"port config 0 rss-hash-key ipv4 {rng.randbytes(KEY_BYTES).hex()}")
+                testpmd.say(f"port config 0 rss-hash-key ipv4-udp {rng.randbytes(KEY_BYTES).hex()}")
                 self.assertGreater(min(self.share(testpmd)), 0)
                 self.stop_and_check(testpmd)
 
