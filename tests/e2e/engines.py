@@ -138,6 +138,55 @@ def fix_checksums(frame):
     return bytes(out)
 
 
+def whole(frame):
+    """The frame, if a device can be asked for its sums: no fragment, of the length that its header
+    says, a transport header within."""
+    kind, network = layers(frame)
+    if kind in (IPV4, IPV6):
+        protocol, at = transport(frame, kind, network)
+        length = word(frame, network + 2) if kind == IPV4 else 40 + word(frame, network + 4)
+        fragment = kind == IPV4 and word(frame, network + 6) & 0x3fff
+        if fragment or (kind == IPV4 and read(frame, network, 1)[0] < 0x45):
+            raise CutShort
+        if network + length > len(frame) or protocol == SCTP:
+            raise CutShort
+        if protocol in CHECKSUM_AT:
+            read(frame, at, 20 if protocol == TCP else 8)
+    return frame
+
+
+def segments(frame, most):
+    """What TCP segmentation offload makes of a frame with more than `most` bytes of TCP payload:
+    identification and sequence numbers go on, FIN and PSH are the last segment's."""
+    whole(frame)
+    kind, network = layers(frame)
+    if kind not in (IPV4, IPV6) or transport(frame, kind, network)[0] != TCP:
+        return [fix_checksums(frame)]
+    at = transport(frame, kind, network)[1]
+    headers = at + (read(frame, at + 12, 1)[0] >> 4) * 4
+    end = network + (word(frame, network + 2) if kind == IPV4 else 40 + word(frame, network + 4))
+    if len(frame) <= headers + most:
+        return [fix_checksums(frame)]
+    if end != len(frame):
+        raise CutShort  # padding behind the packet: nobody's promise
+    out = []
+    for i, start in enumerate(range(headers, end, most)):
+        payload = frame[start:min(start + most, end)]
+        one = bytearray(frame[:headers] + payload)
+        if kind == IPV4:
+            put(one, network + 2, struct.pack(">H", len(one) - network))
+            identification = (word(frame, network + 4) + i) & 0xffff
+            put(one, network + 4, struct.pack(">H", identification))
+        else:
+            put(one, network + 4, struct.pack(">H", len(one) - network - 40))
+        sequence = struct.unpack(">I", frame[at + 4:at + 8])[0] + i * most
+        put(one, at + 4, struct.pack(">I", sequence & 0xffffffff))
+        if start + most < end:
+            one[at + 13] &= 0xff & ~0x09
+        out.append(fix_checksums(bytes(one)))
+    return out
+
+
 def answer_arp(frame, at, mac):
     if read(frame, at, 6) != struct.pack(">HHBB", 1, IPV4, 6, 4) or word(frame, at + 6) != 1:
         return None

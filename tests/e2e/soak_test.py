@@ -38,7 +38,7 @@ class Soak(OnePort):
         arguments = f"mode={mode},gen_size={size},header={rng.randint(64, 256)},sram={sram}"
         done = 0
         with self.subTest(arguments=arguments, seed=SEED):
-            testpmd = self.start(arguments, [*APP, "--rss-ip", "--mbuf-size=10240"])
+            testpmd = self.start(arguments, [*APP, "--rss-udp", "--mbuf-size=10240"])
             testpmd.say("set fwd macswap retry", RETRY, "start")
             while done < packets:
                 done += self.pass_more(testpmd, min(STEP, packets - done))

@@ -7,6 +7,7 @@ of their own (engines.py). Which cells may read payload by the CPU, and so run w
     5tswap, icmpecho            headers (an echo's sum is updated, not computed): guarded
     csum                        computes TCP's and UDP's sums in software over all bytes: not
                                 guarded, where payload lies on the card it reads device memory
+    csum with hw, TSO           the device computes the sums and cuts segments: guarded
     csum with txsplit           copies each packet into new segments, of one segment only: run
                                 with whole frames
     --rxpkts                    the program's own segments, in host memory: nothing to guard"""
@@ -34,7 +35,7 @@ PEER_MAC = bytes.fromhex("020000000099")
 @dataclasses.dataclass
 class Cell:
     """One engine and how it is run. `change(frame, mac)`: what it makes of a frame on a port with
-    that MAC address; None: nothing is sent."""
+    that MAC address, or a list of frames; None: nothing is sent."""
     engine: str
     change: typing.Callable
     header: int = 128  # holds all that any engine parses
@@ -42,6 +43,7 @@ class Cell:
     commands: tuple = ()
     app: tuple = tuple(WHOLE_FRAMES)
     modes: tuple = tuple(MODES)
+    configure: tuple = ()  # commands before the port starts; PORT is its number
     prepare: typing.Callable = lambda frame: frame
     in_host: bool = False  # payload, whatever the mode says
 
@@ -90,27 +92,33 @@ class TestpmdCaptures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for i, these in enumerate(frames):
                 captures.write(pathlib.Path(folder, f"in{i}.pcap"), these)
-            testpmd = programs.Testpmd(vdevs(folder, len(inputs), mode, cell), [*cell.app, *APP],
-                                       memory=1024)
+            stopped = ["--disable-device-start"] * bool(cell.configure)
+            testpmd = programs.Testpmd(vdevs(folder, len(inputs), mode, cell),
+                                       [*cell.app, *APP, *stopped], memory=1024)
             ports = [2 * i + 1 for i in range(len(inputs))]
             sends = cell.engine != "rxonly"
+            if cell.configure:
+                each = [c.replace("PORT", str(port)) for port in ports for c in cell.configure]
+                testpmd.say(*each, "port start all")
             testpmd.say(f"set fwd {cell.engine}{' retry' if sends else ''}", *cell.commands,
                         *(f"set eth-peer {port} {PEER_MAC.hex(':')}" for port in ports),
                         "set burst tx delay 1 retry 1000000", "start")
             wanted = [len(f) for f in expected]
             arrived = testpmd.wait_for(lambda: testpmd.received()[-len(inputs):] == wanted)
             testpmd.say("stop")
-            stats = testpmd.quiet_xstats(ports)
+            sent = [[cell.change(f, own_mac(i)) for f in these] for i, these in enumerate(expected)]
+            cut = [sum(len(f) - 1 for f in these if isinstance(f, list)) for these in sent]
+            stats = testpmd.quiet_xstats(ports, cut)
             self.assertEqual(testpmd.quit(), 0, testpmd.output[-3000:])
             self.assertTrue(arrived, f"{mode} {cell.engine}: {testpmd.output[-3000:]}")
             for i, name in enumerate(inputs):
                 with self.subTest(mode=mode, engine=cell.engine, capture=name):
                     self.check(frames[i], expected[i], stats[i], mode, cell)
-                    sent = [cell.change(f, own_mac(i)) for f in expected[i]]
-                    sent = [f for f in sent if f is not None]
+                    wanted = [g for f in sent[i] for g in (f if isinstance(f, list) else [f])
+                              if g is not None]
                     got = captures.read(pathlib.Path(folder, f"out{i}.pcap"))
-                    self.assertEqual(len(got), len(sent))
-                    self.assertEqual([j for j, f in enumerate(got) if f != sent[j]], [],
+                    self.assertEqual(len(got), len(wanted))
+                    self.assertEqual([j for j, f in enumerate(got) if f != wanted[j]], [],
                                      "frames with other bytes than they should have")
 
     def check(self, frames, expected, x, mode, cell):
@@ -158,6 +166,18 @@ class TestpmdCaptures(unittest.TestCase):
         self.assertGreater(len(repaired), 100, "the oracle must agree with who made the captures")
         self.run_cell(Cell("csum", fix_with_macs, guard=0, prepare=engines.spoil_checksums))
 
+    def test_csum_by_the_device(self):
+        self.run_cell(Cell("csum", lambda frame, mac: fix_with_macs(engines.whole(frame), mac),
+                           configure=BY_DEVICE, prepare=engines.spoil_checksums))
+
+    def test_tso(self):
+        """Longer TCP packets leave as several; the rest as they are."""
+        def change(frame, mac):
+            return [engines.set_macs(f, PEER_MAC, mac) for f in engines.segments(frame, 800)]
+
+        self.run_cell(Cell("csum", change, configure=(*BY_DEVICE, "tso set 800 PORT"),
+                           prepare=engines.spoil_checksums))
+
     def test_csum_copied_into_random_segments(self):
         self.run_cell(Cell("csum", fix_with_macs, modes=("host",),
                            commands=("set txpkts 60,20,200,40", "set txsplit rand")))
@@ -167,6 +187,9 @@ class TestpmdCaptures(unittest.TestCase):
                "--mp-alloc=xbuf", "--total-num-mbufs=16384")
         self.run_cell(Cell("macswap", lambda frame, mac: captures.swap_macs(frame), app=app,
                            modes=("host", "nicmem"), in_host=True))
+
+
+BY_DEVICE = tuple(f"csum set {what} hw PORT" for what in ("ip", "udp", "tcp"))
 
 
 def fix_with_macs(frame, mac):

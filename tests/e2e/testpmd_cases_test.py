@@ -154,7 +154,7 @@ class Reconfigure(OnePort):
         for mode in MODES:
             with self.subTest(mode=mode, seed=SEED):
                 testpmd = self.start(f"mode={mode},gen_size=imix,sram=1MiB",
-                                     [*APP, "--rss-ip", "--mbuf-size=10240"])
+                                     [*APP, "--rss-udp", "--mbuf-size=10240"])
                 testpmd.say("set fwd macswap retry", RETRY)
                 for _ in range(self.TIMES):
                     self.configure_anew(testpmd, rng)

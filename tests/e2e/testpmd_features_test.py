@@ -115,7 +115,7 @@ class Engines(unittest.TestCase):
                 with self.subTest(queues=queues, mode=mode):
                     x = self.check(run_until(
                         f"net_nicmem0,mode={mode},split=force,guard=1,gen_frames=20000,"
-                        "promiscuous=1", [f"--rxq={queues}", f"--txq={queues}", "--rss-ip"],
+                        "promiscuous=1", [f"--rxq={queues}", f"--txq={queues}", "--rss-udp"],
                         ["set fwd macswap retry", RETRY], lambda t: t.received() == [20000]))
                     each = [x[f"rx_q{q}_packets"] for q in range(queues)]
                     self.assertEqual(sum(each), 20000)
