@@ -114,7 +114,7 @@ Footprint footprint_of(const Port& port) {
     for (size_t at = 0; at < queue->mbufs.size(); ++at) {
       const rte_mbuf* const mbuf = queue->mbufs[at];
       if (mbuf == nullptr) continue;
-      (at % kMaxRxSegments == 0 ? sum.posted_first : sum.posted_other) +=
+      (at < queue->rq->depth ? sum.posted_first : sum.posted_other) +=
           sizeof *mbuf + rte_pktmbuf_priv_size(mbuf->pool) + mbuf->buf_len;
     }
   }

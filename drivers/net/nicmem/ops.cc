@@ -61,6 +61,8 @@ eth_dev_ops make_ops() {
   ops.tx_queue_stop = locked<tx_queue_stop>;
   ops.tx_done_cleanup = tx_done_cleanup;
 
+  ops.flow_ops_get = flow_ops_get;
+
   ops.stats_get = locked<stats_get>;
   ops.stats_reset = locked<stats_reset>;
   ops.xstats_get = locked<xstats_get>;
