@@ -55,11 +55,14 @@ def measure(process, seconds):
     time.sleep(0.1)
 
 
-def run_nicmem(options, frame_bytes, mode, seconds):
+def run_nicmem(options, frame_bytes, mode, seconds, queues=1):
+    """With several queues, each has an lcore of its own; all of them share CPU 0."""
+    lcores = ",".join(f"{i}@0" for i in range(queues + 1))
     vdev = (f"net_nicmem0,mode={mode},split=force,header=64,sram=8MiB,cpu=1,"
             f"gen_size={frame_bytes}")
-    eal = f"--lcores 0@0,1@0 {EAL} --file-prefix nm -d {options.pmd} --vdev {vdev}"
-    process = Testpmd(eal, BURST)
+    eal = f"--lcores {lcores} {EAL} --file-prefix nm -d {options.pmd} --vdev {vdev}"
+    spread_over = f" --rxq={queues} --txq={queues} --nb-cores={queues} --rss-udp"
+    process = Testpmd(eal, BURST + (spread_over if queues > 1 else ""))
     process.say("start")
     time.sleep(1.0)
     measure(process, seconds)
@@ -100,6 +103,8 @@ def main():
     parser.add_argument("--pmd", required=True,
                         help="librte_net_nicmem.so, below no world-writable folder")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--two-queues", action="store_true",
+                        help="also net_nicmem with two queues on two lcores")
     parser.add_argument("--seconds", type=float, default=1.2, help="of each window")
     options = parser.parse_args()
     contenders = {
@@ -107,6 +112,9 @@ def main():
         "nicmem mode=host": lambda size: run_nicmem(options, size, "host", options.seconds),
         "nicmem mode=nicmem": lambda size: run_nicmem(options, size, "nicmem", options.seconds),
     }
+    if options.two_queues:
+        contenders["nicmem mode=nicmem, 2 queues"] = lambda size: run_nicmem(
+            options, size, "nicmem", options.seconds, queues=2)
     results = {}
     for round_number in range(options.rounds):
         for size in (64, 1500):
@@ -115,11 +123,11 @@ def main():
                 results.setdefault((size, name), []).append(mpps)
                 print(json.dumps({"round": round_number, "bytes": size, "name": name,
                                   "mpps": round(mpps, 3)}), flush=True)
-    print(f"\n{'bytes':>5} {'contender':<20} {'median Mpps [range]':<24} ratio to vhost, by round")
+    print(f"\n{'bytes':>5} {'contender':<28} {'median Mpps [range]':<24} ratio to vhost, by round")
     for (size, name), values in results.items():
         vhost = results[(size, "vhost")]
         ratios = [ours / theirs for ours, theirs in zip(values, vhost) if theirs > 0]
-        print(f"{size:>5} {name:<20} {spread(values):<24} {spread(ratios)}")
+        print(f"{size:>5} {name:<28} {spread(values):<24} {spread(ratios)}")
 
 
 if __name__ == "__main__":
