@@ -30,6 +30,7 @@ struct NicOptions {
   std::string name = "sim";
   size_t sram_bytes = 256_KiB;             // 1 to Sram::kMaxBytes
   bool guard = false;                      // DeviceMemory::window() allows no access
+  int numa_node = -1;                      // reported; -1: not known
   WireFactory wire = {};                   // for Hca::open_port(options)
   std::function<Nanos()> now = {};         // for Hca::step(budget); none: one nanosecond a step
   std::shared_ptr<FaultPlan> faults = {};  // what goes wrong; accesses: FaultyNic only
@@ -116,7 +117,8 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_tso_bytes = kMaxTsoBytes,
                      .rule_priorities = kRulePriorities,
                      .checksum = true,
-                     .vlan = true};
+                     .vlan = true,
+                     .numa_node = options_.numa_node};
   }
 
   Result<void> admit_call(const char* what) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dpdk/on_node.h"
+
 namespace nicmem::hca_sim {
 namespace {
 
@@ -87,6 +89,10 @@ Result<bool> Options::take(const std::string& key, const std::string& value) {
       return bad_value(key, value, format_size(kMinSram) + ".." + format_size(kMaxSram));
     sram_bytes = *size;
     sram_given = true;
+  } else if (key == "numa") {
+    NM_TRY(const uint64_t node,
+           parse_number(key, value, 0, static_cast<uint64_t>(dpdk::max_node())));
+    numa_node = static_cast<int>(node);
   } else if (key == "cpu") {
     if (value != "any" && value != "none" && !parse_number(key, value, 0, 4095))
       return bad_value(key, value, "0..4095, any, none");

@@ -16,7 +16,7 @@
 namespace nicmem::hca_sim {
 
 inline constexpr std::string_view kKeys =
-    "sram, wire, cpu, gen_size, gen_flows, gen_frames, gen_dst, gen_check, rate, seed, fault";
+    "sram, numa, wire, cpu, gen_size, gen_flows, gen_frames, gen_dst, gen_check, rate, seed, fault";
 
 inline constexpr size_t kMinSram = 4_KiB;
 inline constexpr size_t kMaxSram = 128_MiB;
@@ -26,6 +26,7 @@ struct Options {
   bool guard = false;
   size_t sram_bytes = 256_KiB;
   bool sram_given = false;
+  int numa_node = -1;  // where the device is; -1: not told
   std::string cpu = "any";   // a number, "any", or "none": stepped by the program
   std::string wire = "gen";  // "gen", "loop", or a kind and a name: "pair:NAME", "ethdev:NAME"
   sim::GeneratorOptions generator;

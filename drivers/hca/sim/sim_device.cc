@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "dpdk/ethdev_wire.h"
+#include "dpdk/on_node.h"
 #include "drivers/hca/sim/engine.h"
 #include "sim/cable.h"
 #include "sim/nic.h"
@@ -56,11 +57,13 @@ class SimDevice final : public hca::Hca {
   }
 
   Result<void> start(const std::string& name) {
+    const dpdk::OnNode here(options_.numa_node);
     sim::NicOptions nic{.name = name, .sram_bytes = options_.sram_bytes, .guard = options_.guard};
     nic.wire = [this](const hca::PortOptions& port) {
       return make_wire(wires_.at(port.name), port);
     };
     nic.faults = options_.faults;
+    nic.numa_node = options_.numa_node;
     // A test that steps a model with faults counts time in steps.
     if (!options_.stepped() || options_.faults == nullptr) nic.now = steady_now;
     NM_TRY(nic_, sim::make_nic(std::move(nic)));

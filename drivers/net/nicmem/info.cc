@@ -2,6 +2,8 @@
 // What a port tells about itself: capabilities, limits, queues.
 #include <cstdio>
 
+#include "dpdk/on_node.h"
+#include "log.h"
 #include "port.h"
 
 namespace nicmem::pmd {
@@ -102,6 +104,14 @@ int fw_version(rte_eth_dev* dev, char* out, size_t size) {
   if (!port.device) return -EIO;
   const int length = std::snprintf(out, size, "%s", port.device->hca->capabilities().name.c_str());
   return static_cast<size_t>(length) < size ? 0 : length + 1;  // ethdev: what it would take
+}
+
+void warn_across_nodes(const Port& port, const char* what, uint16_t index, int socket) {
+  if (!port.device) return;
+  const int node = port.device->hca->capabilities().numa_node;
+  if (dpdk::crosses_nodes(node, socket))
+    NM_LOG(WARNING, "%s: %s %u is on NUMA node %d, the device on node %d: slower",
+           port.name.c_str(), what, index, socket, node);
 }
 
 Footprint footprint_of(const Port& port) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "dpdk/on_node.h"
 #include "log.h"
 #include "port.h"
 
@@ -22,6 +23,7 @@ Result<void> check_set_up(const Port& port) {
 }
 
 Result<void> create_queues(Port& port) {
+  const dpdk::OnNode here(port.device->hca->capabilities().numa_node);
   const rte_eth_dev_data& data = *port.ethdev->data;
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i)
     NM_TRY_VOID(create_rx_queue(port, *rx_queue(port.ethdev, i)));

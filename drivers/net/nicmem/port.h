@@ -124,6 +124,10 @@ struct Footprint {
 };
 Footprint footprint_of(const Port& port);
 
+// info.cc
+/// Warns when memory of `socket` is far from the device.
+void warn_across_nodes(const Port& port, const char* what, uint16_t index, int socket);
+
 // rxq.cc
 int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsigned socket,
                    const rte_eth_rxconf* conf, rte_mempool* pool);

@@ -54,6 +54,8 @@ int probe(rte_vdev_device* vdev) {
   add_port(**port);
   static_cast<SharedPort*>(dev->data->dev_private)->port = port->release();
   dev->data->mac_addrs = addresses;
+  dev->data->numa_node = dev->device->numa_node =
+      port_of(dev).device->hca->capabilities().numa_node;
   dev->data->promiscuous = port_of(dev).args.promiscuous ? 1 : 0;
   dev->data->dev_link.link_speed = RTE_ETH_SPEED_NUM_100G;
   dev->data->dev_link.link_duplex = RTE_ETH_LINK_FULL_DUPLEX;

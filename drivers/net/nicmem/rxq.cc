@@ -80,11 +80,12 @@ Result<void> make_payload_pools(Port& port, uint32_t frames, uint16_t bytes,
   static std::atomic<uint32_t> serial{0};  // a pool left behind keeps its name
   const std::string suffix =
       std::to_string(port.ethdev->data->port_id) + "_" + std::to_string(serial++);
+  const int node = port.device->hca->capabilities().numa_node;
   PayloadPool::Options options{.name = "nm_host" + suffix,
                                .buffers = frames,
                                .buffer_bytes = bytes,
                                .private_bytes = rte_pktmbuf_priv_size(queue.pool),
-                               .socket = queue.socket};
+                               .socket = node >= 0 ? node : queue.socket};
   if (!port.host_payload || port.host_payload->buffer_bytes() < bytes ||
       port.host_payload->buffers() < frames) {
     port.host_payload.reset();
@@ -190,6 +191,9 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
   if (pool == nullptr)
     for (uint16_t i = 0; i < conf->rx_nseg; ++i) queue->given.push_back(conf->rx_seg[i].split);
   queue->data.port_id = dev->data->port_id;
+  warn_across_nodes(port_of(dev), "receive queue", index, queue->socket);
+  if (pool != nullptr)
+    warn_across_nodes(port_of(dev), "pool of receive queue", index, pool->socket_id);
   dev->data->rx_queues[index] = queue.release();
   return 0;
 }

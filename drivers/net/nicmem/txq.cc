@@ -27,6 +27,7 @@ int tx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
   queue->offloads = conf->offloads | dev->data->dev_conf.txmode.offloads;
   queue->socket = static_cast<int>(socket);
   queue->deferred = conf->tx_deferred_start != 0;
+  warn_across_nodes(port_of(dev), "transmit queue", index, queue->socket);
   dev->data->tx_queues[index] = queue.release();
   return 0;
 }
