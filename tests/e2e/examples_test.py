@@ -53,13 +53,15 @@ class Program:
             return None
         return found if all(found) else None
 
-    def wait_for_sent(self, counts):
-        """Statistics when each port's device has sent that many frames, or patience has ended."""
+    def wait_for(self, received, sent):
+        """Statistics when the program has received, and each port's device sent, that many frames,
+        or patience has ended."""
         end = time.monotonic() + programs.PATIENCE_S
         x = None
         while time.monotonic() < end and self.process.poll() is None:
             x = self.xstats() or x
-            if x and [port["tx_device_frames"] for port in x] == counts:
+            if x and ([port["rx_good_packets"] for port in x] == received
+                      and [port["tx_device_frames"] for port in x] == sent):
                 break
             time.sleep(0.05)
         return x
@@ -99,7 +101,8 @@ class Examples(unittest.TestCase):
                     expected[sent[0]].append(sent[1])
         program = Program(name, folder, [folder / f"in{port}.pcap" for port in PORTS], mode,
                           arguments(folder) if callable(arguments) else arguments, more_vdevs)
-        stats = program.wait_for_sent([len(expected[port]) for port in PORTS])
+        stats = program.wait_for([len(captures.accepted(offered[port], MAX_FRAME)) for port in PORTS],
+                                 [len(expected[port]) for port in PORTS])
         ended, output = program.stop()
         self.assertEqual(ended, status, output)
         in_flight = sum(x["tx_in_flight"] for x in stats)

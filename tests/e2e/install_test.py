@@ -40,9 +40,11 @@ INSTALLED = """
 bin/nicmem-demo bin/nicmem-hello bin/nicmem-hello-c bin/nicmem-l3fwd
 include/nicmem/base/bits.h include/nicmem/base/check.h include/nicmem/base/core.h
 include/nicmem/base/endian.h include/nicmem/base/result.h include/nicmem/base/units.h
-include/nicmem/hca/hca.h
-include/nicmem/hw/cqe.h include/nicmem/hw/doorbell.h include/nicmem/hw/order.h
-include/nicmem/hw/pcie.h
+include/nicmem/hca/hca.h include/nicmem/hca/steering.h
+include/nicmem/hw/cqe.h include/nicmem/hw/doorbell.h include/nicmem/hw/ether.h
+include/nicmem/hw/icmp.h include/nicmem/hw/ipv4.h include/nicmem/hw/ipv6.h
+include/nicmem/hw/order.h include/nicmem/hw/pcie.h include/nicmem/hw/tcp.h
+include/nicmem/hw/udp.h
 include/nicmem/nicmem/copy.h include/nicmem/nicmem/errno.h include/nicmem/nicmem/heap.h
 include/nicmem/nicmem/memory.h include/nicmem/nicmem/nicmem.h include/nicmem/nicmem/region.h
 include/nicmem/rte_pmd_nicmem.h include/nicmem/rte_pmd_nicmem.hpp
