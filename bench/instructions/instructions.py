@@ -26,7 +26,8 @@ def count(program, mode, header, frame_bytes):
         profile = os.path.join(folder, "callgrind.out")
         output = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no",
-             f"--callgrind-out-file={profile}", program, "--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "-l", "0",
+             f"--callgrind-out-file={profile}", program, "--no-huge", "-m", "512",
+             "--no-pci", "--no-telemetry", "-l", "0",
              "--log-level", "4", "--file-prefix", f"instructions{os.getpid()}",
              "--vdev", vdev, "--", str(ROUNDS)],
             capture_output=True, text=True, timeout=600)
