@@ -46,6 +46,13 @@ bool take_payloads(const RxQueue& q, Payloads& fresh, uint32_t count) {
   return false;
 }
 
+/// Gives back those behind the first `used` of `count`.
+void put_unused(const RxQueue& q, const Payloads& fresh, uint32_t used, uint32_t count) {
+  const uint32_t first_spilled = std::max(used, fresh.on_card);
+  put_bulk(q.windows[1].pool, fresh.mbufs + used, first_spilled - used);
+  put_bulk(q.spill_window.pool, fresh.mbufs + first_spilled, count - first_spilled);
+}
+
 /// Two addresses, as one register holds them.
 using AddressPair = uint64_t __attribute__((vector_size(16)));
 
@@ -190,7 +197,7 @@ bool take_split(RxQueue& q, const Run& run, rte_mbuf** out) {
   Payloads fresh;
   if (!take_payloads(q, fresh, run.count)) return false;
   if (!exchange_first(q, run.first, out, run.count)) {
-    for (uint32_t i = 0; i < run.count; ++i) rte_mbuf_raw_free(fresh.mbufs[i]);
+    put_unused(q, fresh, 0, run.count);
     return false;
   }
   constexpr uint32_t kStride = hw::receive_wqe_stride(2);
@@ -207,7 +214,8 @@ bool take_split(RxQueue& q, const Run& run, rte_mbuf** out) {
     q.spilled += total.payloads - fresh.on_card;
     q.mixed = true;
   }
-  for (uint32_t i = total.payloads; i < run.count; ++i) rte_mbuf_raw_free(fresh.mbufs[i]);
+  if (total.payloads != run.count) put_unused(q, fresh, total.payloads, run.count);
+  if (total.payloads == 0) return true;  // the posted ones stand
   std::byte* const entries = run.entries + sizeof(hw::DataSegment);
   if (!q.mixed) [[likely]]
     aim<kStride>(entries, q.windows[1], q.segments[1], run.first + q.depth, run.count);

@@ -140,9 +140,11 @@ uint32_t send_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
   constexpr uint32_t kBlocks = hw::send_wqe_blocks(kSegments);
   const uint32_t to_end = (q.depth - (q.producer & (q.depth - 1))) / kBlocks;
   count = std::min({count, to_end, q.depth - (q.sent_head & (q.depth - 1))});
+  if (packets[0]->nb_segs != 2) return 0;
+  if (!locate(q, q.payload_range, data_of(*packets[0]->next))) return 0;
+  const KeyRange range = q.payload_range;  // of all: looking another one up ends the run
   const uint32_t max_payload = q.max_frame_bytes - kHeader;
   const StartUnits start = wqe_start(q.number_field | kSegments, kHeader);
-  KeyRange range = q.payload_range;
   std::byte* wqe = q.block(q.producer);
   uint32_t producer = q.producer;
   uint64_t bytes = 0;
@@ -153,7 +155,7 @@ uint32_t send_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
     const rte_mbuf& payload = *packet.next;
     const uint32_t payload_bytes = payload.data_len;
     const char *const header = data_of(packet), *const data = data_of(payload);
-    if (payload_bytes - 1 >= max_payload || !locate(q, range, data)) break;
+    if (payload_bytes - 1 >= max_payload || !range.contains(data)) break;
     start.store(wqe);
     set_index(wqe, producer);
     set_inline_start(wqe, header);
@@ -164,7 +166,6 @@ uint32_t send_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
     producer += kBlocks;
   }
   std::copy_n(packets, sent, &q.sent_slot(q.sent_head));
-  q.payload_range = range;
   if (sent != 0)
     note(q, static_cast<uint32_t>(sent), producer - kBlocks, producer, bytes + sent * kHeader);
   return static_cast<uint32_t>(sent);
@@ -177,13 +178,53 @@ uint32_t send_usual_split(TxQueue& q, rte_mbuf** packets, uint32_t count) {
   return 0;
 }
 
+/// Sends packets of one segment that their WQEs take whole, until `count` are taken or one is
+/// different; in one piece of the ring. Returns how many.
+uint32_t send_whole(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  const uint32_t to_end = (q.depth - (q.producer & (q.depth - 1))) / q.plain_blocks;
+  count = std::min({count, to_end, q.depth - (q.sent_head & (q.depth - 1))});
+  const uint32_t longest = std::min(q.inline_bytes, q.max_frame_bytes);
+  const StartUnits start = wqe_start(q.number_field, 0);
+  std::byte* wqe = q.block(q.producer);
+  uint32_t producer = q.producer, last_blocks = 0;
+  uint64_t total = 0;
+  size_t sent = 0;
+  for (; sent != count; ++sent) {
+    const rte_mbuf& packet = *packets[sent];
+    const uint32_t bytes = packet.data_len;
+    if (!is_plain(packet) || packet.nb_segs != 1 || bytes < kMinHeader || bytes > longest) break;
+    const char* const frame = data_of(packet);
+    const uint32_t rest = bytes - hw::kInlineStartBytes;
+    const uint32_t segments = 2 + div_ceil(rest, hw::kWqeSegmentBytes);
+    start.store(wqe);
+    set_index(wqe, producer);
+    set_lengths(wqe, segments, bytes);
+    set_inline_start(wqe, frame);
+    copy_units(wqe + sizeof(WqeStart), frame + hw::kInlineStartBytes, rest);
+    total += bytes;
+    last_blocks = hw::send_wqe_blocks(segments);
+    wqe += size_t{last_blocks} * hw::kWqeBlockBytes;
+    producer += last_blocks;
+  }
+  std::copy_n(packets, sent, &q.sent_slot(q.sent_head));
+  if (sent != 0) note(q, static_cast<uint32_t>(sent), producer - last_blocks, producer, total);
+  return static_cast<uint32_t>(sent);
+}
+
+/// Sends a run of packets of one of the two shapes that split receive makes; returns how many.
+uint32_t send_received(TxQueue& q, rte_mbuf** packets, uint32_t count) {
+  if (count == 0) return 0;
+  return packets[0]->nb_segs == 1 ? send_whole(q, packets, count)
+                                  : send_usual_split(q, packets, count);
+}
+
 /// Sends until `count` are taken or the ring is full; returns how many.
 template <bool kInline>
 uint32_t send_run(TxQueue& q, rte_mbuf** packets, uint32_t count) {
   uint32_t sent = 0;
   while (sent < count) {
     const uint32_t room = std::min(count - sent, q.free_blocks() / q.plain_blocks);
-    uint32_t run = kInline ? send_usual_split(q, packets + sent, room) : 0;
+    uint32_t run = kInline ? send_received(q, packets + sent, room) : 0;
     if (run == 0) run = send_plain<kInline>(q, packets + sent, room);
     if (run == 0) {
       if (q.free_blocks() < blocks_at_most(q, *packets[sent])) break;

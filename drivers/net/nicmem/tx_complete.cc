@@ -28,10 +28,19 @@ bool is_pinned(const rte_mempool* pool) {
           RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF) != 0;
 }
 
+/// Makes a packet that nobody else holds what its pool wants: one segment, no next.
+void part_from_payload(rte_mbuf& header) {
+  header.next = nullptr;
+  std::memcpy(reinterpret_cast<std::byte*>(&header) + offsetof(rte_mbuf, refcnt), &kSoleSegment,
+              sizeof kSoleSegment);
+}
+
 /// Whether the segment lies in its own mbuf's buffer, not in another's or outside.
 bool is_direct(const rte_mbuf& segment) {
   constexpr uint64_t kElsewhere = RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
-  return (segment.ol_flags & kElsewhere) == 0;
+  constexpr uint32_t kLowest = 56;  // of these flags: a shorter constant
+  static_assert((kElsewhere >> kLowest) << kLowest == kElsewhere);
+  return (static_cast<uint8_t>(segment.ol_flags >> kLowest) & (kElsewhere >> kLowest)) == 0;
 }
 
 /// Whether nobody else holds the pinned buffer: its clones count in the buffer's own references.
@@ -56,8 +65,7 @@ uint32_t free_alike(rte_mbuf* const* packets, uint32_t count, rte_mempool* heade
       const bool sole = references_and_segments(payload) == kSoleSegment;
       if (!sole || payload.pool != payload_pool) break;
       if (!(kPinned ? is_sole_pinned(payload) : is_direct(payload))) break;
-      header.next = nullptr;  // as the pool wants its buffers
-      header.nb_segs = 1;
+      part_from_payload(header);
       *chained++ = &payload;
     } else if (references_and_segments(header) != kSoleSegment) {
       break;

@@ -44,6 +44,13 @@ inline void write_eth(hw::EthSegment& eth, uint32_t inlined) {
   eth.inline_bytes.set(static_cast<uint16_t>(inlined));
 }
 
+/// Sets what differs in length: of the WQE in segments, at most 63, and of the frame inlined.
+inline void set_lengths(std::byte* wqe, uint32_t segments, uint32_t inlined) {
+  auto& start = *reinterpret_cast<WqeStart*>(wqe);
+  wqe[offsetof(hw::ControlSegment, qpn_ds) + 3] = static_cast<std::byte>(segments);
+  start.eth.inline_bytes.set(static_cast<uint16_t>(inlined));
+}
+
 /// The frame's first two bytes.
 inline void set_inline_start(std::byte* wqe, const char* header) {
   std::memcpy(reinterpret_cast<WqeStart*>(wqe)->eth.inline_start, header, hw::kInlineStartBytes);
