@@ -116,7 +116,8 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_tso_bytes = kMaxTsoBytes,
                      .rule_priorities = kRulePriorities,
                      .checksum = true,
-                     .vlan = true};
+                     .vlan = true,
+                     .spill = true};
   }
 
   Result<void> admit_call(const char* what) {

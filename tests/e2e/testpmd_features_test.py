@@ -182,7 +182,7 @@ class Refused(unittest.TestCase):
         "header=513": ["header=513", "18..512"],
         "tx_inline=5": ["tx_inline=5", "18..512"],
         "split=maybe": ["split=maybe", "auto, force, off"],
-        "spill=hw": ["spill=hw", "sw"],
+        "spill=card": ["spill=card", "sw, hw"],
         "guard=2": ["guard=2", "0, 1"],
         "sram=1": ["sram=1", "4KiB..128MiB"],
         "sram=129MiB": ["sram=129MiB", "4KiB..128MiB"],

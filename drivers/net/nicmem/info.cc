@@ -111,6 +111,7 @@ Footprint footprint_of(const Port& port) {
     const RxQueueConfig* const queue = rx_queue(port.ethdev, i);
     if (queue == nullptr || !queue->rq) continue;
     sum.rings += queue->rq->ring.size_bytes() + queue->cq->ring.size_bytes();
+    if (queue->secondary_rq) sum.rings += queue->secondary_rq->ring.size_bytes();
     for (size_t at = 0; at < queue->mbufs.size(); ++at) {
       const rte_mbuf* const mbuf = queue->mbufs[at];
       if (mbuf == nullptr) continue;

@@ -144,7 +144,155 @@ TEST_P(DriverSpill, DRV_07_LosesWhatAPlainRingOfThatSizeLosesAndNoMore) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Form, DriverSpill, testing::Values("sw"),
+const std::string kHardware = "mode=nicmem,split=force,header=64,guard=1,spill=hw,sram=99KiB";
+
+/// What the two rings and the drops count adds up to what came.
+void check_hits(const Cable& cable) {
+  const auto x = [&cable](const char* name) { return cable.there.xstat(name); };
+  EXPECT_EQ(x("rx_primary_frames") + x("rx_secondary_frames"), x("rx_good_packets"));
+  EXPECT_EQ(cable.here.xstat("tx_device_frames"),
+            x("rx_primary_frames") + x("rx_secondary_frames") + x("rx_no_mbuf") + x("rx_stopped") +
+                x("rx_no_buffer") + x("rx_wqe_error") + x("wire_held"));
+  check_conservation(cable);
+}
+
+TEST(DriverSpillHardware, DRV_07_PrimaryAndSecondaryHitsAreCounted) {
+  Cable cable({.arguments = kHardware, .ring = 256, .mbufs = 2047}, kSender);
+  burst(cable, 200, kBytes, 0);
+  std::vector<rte_mbuf*> held = take_in_order(cable, kBytes, 0);
+  EXPECT_EQ(cable.there.xstat("rx_primary_frames"), 64u);
+  EXPECT_EQ(cable.there.xstat("rx_secondary_frames"), 136u);
+  check_hits(cable);
+  free_all(held);
+  ASSERT_TRUE(cable.there.receive().empty());  // a poll finds that the buffers have come back
+  EXPECT_EQ(cable.there.xstat("payload_nicmem_posted"), 64u);
+  burst(cable, 64, kBytes, 200);
+  held = take_in_order(cable, kBytes, 200);
+  EXPECT_EQ(on_card(held), 64u);
+  EXPECT_EQ(cable.there.xstat("rx_primary_frames"), 128u);
+  free_all(held);
+  // frames that end in the header buffer leave the card's where they are
+  for (int round = 0; round < 3; ++round) {
+    burst(cable, 64, 64, 1);
+    held = take_in_order(cable, 64, 1);
+    EXPECT_EQ(held.size(), 64u);
+    EXPECT_EQ(cable.there.xstat("payload_nicmem_posted"), 64u);
+    free_all(held);
+  }
+  EXPECT_EQ(cable.there.xstat("rx_primary_frames"), 128u + 3 * 64);
+  check_hits(cable);
+}
+
+/// The program's pool ends before the rings do: it holds as many frames as with a plain ring.
+TEST(DriverSpillHardware, DRV_07_ADryHeaderPoolCostsNoMoreThanWithAPlainRing) {
+  for (const std::string& arguments : {std::string("mode=host"), kHardware}) {
+    Cable cable({.arguments = arguments, .ring = 64, .mbufs = 100}, kSender);
+    std::vector<rte_mbuf*> held;
+    for (uint32_t i = 0; i < 80; ++i) {
+      cable.carry(frame(kBytes, i));
+      for (rte_mbuf* packet : cable.there.receive()) held.push_back(packet);
+    }
+    EXPECT_EQ(held.size(), 36u) << arguments;
+    EXPECT_EQ(cable.there.xstat("rx_no_mbuf"), 44u) << arguments;
+    check_conservation(cable, held);
+    free_all(held);
+  }
+}
+
+/// A bad key in a WQE of either ring: the pair starts anew and loses that frame only.
+TEST(DriverSpillHardware, DRV_01_AnErrorInEitherRingResetsBoth) {
+  Cable cable({.arguments = kHardware, .ring = 128, .mbufs = 2047}, kSender);
+  std::vector<rte_mbuf*> held;
+  const auto breaks = [&](std::byte* wqe) {
+    reinterpret_cast<hw::DataSegment*>(wqe)[1].key = be32(0xdead00);
+    burst(cable, 1, kBytes, 0);
+    EXPECT_TRUE(cable.there.receive().empty());
+    burst(cable, 100, kBytes, 7);
+    std::vector<rte_mbuf*> packets = take_in_order(cable, kBytes, 7);
+    EXPECT_EQ(packets.size(), 100u);
+    check_conservation(cable, packets);
+    return packets;
+  };
+  pmd::PrimaryRing& primary = *cable.there.rx().primary;
+  ASSERT_EQ(primary.posted - primary.head, 64u);
+  held = breaks(primary.wqes + size_t{primary.slot(primary.head)} * primary.stride_bytes);
+  EXPECT_EQ(on_card(held), 64u);
+  pmd::RxQueue& queue = cable.there.rx();  // the program holds what the card has
+  std::vector<rte_mbuf*> more =
+      breaks(reinterpret_cast<std::byte*>(queue.entries(queue.head - primary.head)));
+  EXPECT_EQ(on_card(more), 0u);
+  EXPECT_EQ(queue.counters.errors, 2u);
+  EXPECT_EQ(cable.there.xstat("rx_wqe_error"), 2u);
+  free_all(held);
+  free_all(more);
+  burst(cable, 1, kBytes, 0);
+  more = take_in_order(cable, kBytes, 0);
+  free_all(more);
+  check_hits(cable);
+}
+
+/// Frames that are complete and not polled are counted; all buffers come back, and go out again.
+TEST(DriverSpillHardware, DRV_07_AStopDrainsBothRingsAndAStartFillsThem) {
+  Cable cable({.arguments = kHardware, .ring = 128, .mbufs = 2047}, kSender);
+  for (uint32_t round = 1; round <= 3; ++round) {
+    burst(cable, 100, kBytes, 0);
+    if (round == 2) {
+      ASSERT_EQ(rte_eth_dev_rx_queue_stop(cable.there.id(), 0), 0);
+      EXPECT_EQ(cable.there.xstat("payload_nicmem_posted"), 0u);
+      EXPECT_EQ(cable.there.xstat("payload_nicmem_free"), 64u);
+      ASSERT_EQ(rte_eth_dev_rx_queue_start(cable.there.id(), 0), 0);
+    } else {
+      cable.there.stop();
+      ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+    }
+    EXPECT_EQ(cable.there.xstat("rx_stopped"), 100 * round);
+    EXPECT_EQ(cable.there.xstat("payload_nicmem_posted"), 64u);
+  }
+  burst(cable, 100, kBytes, 0);
+  std::vector<rte_mbuf*> packets = take_in_order(cable, kBytes, 0);
+  EXPECT_EQ(packets.size(), 100u);
+  EXPECT_EQ(on_card(packets), 64u);
+  free_all(packets);
+  check_hits(cable);
+}
+
+/// The card's buffers at the limits of the ring: one, as many as descriptors, more.
+TEST(DriverSpillHardware, DRV_07_CardsOfAnySize) {
+  for (const char* sram :
+       {"8KiB", "12KiB", "97KiB", "98KiB", "99KiB", "100KiB", "102KiB", "1MiB"}) {
+    SCOPED_TRACE(sram);
+    Cable cable(
+        {.arguments = "mode=nicmem,split=force,header=64,spill=hw,sram=" + std::string(sram),
+         .ring = 64,
+         .mbufs = 1023},
+        kSender);
+    const uint64_t card = std::min<uint64_t>(64, cable.there.xstat("payload_nicmem_buffers"));
+    EXPECT_GT(card, 0u);
+    for (int round = 0; round < 5; ++round) {
+      burst(cable, 64, kBytes, 3);
+      std::vector<rte_mbuf*> packets = take_in_order(cable, kBytes, 3);
+      ASSERT_EQ(packets.size(), 64u);
+      EXPECT_EQ(on_card(packets), card);
+      free_all(packets);
+      ASSERT_TRUE(cable.there.receive().empty());
+    }
+    check_hits(cable);
+  }
+}
+
+TEST(DriverSpillHardware, ADeviceThatCannotChooseSaysSo) {
+  hca::Capabilities card{.name = "mlx5_0"};
+  EXPECT_TRUE(pmd::check_spill(pmd::Spill::kSoftware, card));
+  const auto refused = pmd::check_spill(pmd::Spill::kHardware, card);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupported);
+  for (const char* part : {"spill=hw", "mlx5_0", "accepted: sw"})
+    EXPECT_NE(refused.error().what.find(part), std::string::npos) << refused.error().what;
+  card.spill = true;
+  EXPECT_TRUE(pmd::check_spill(pmd::Spill::kHardware, card));
+}
+
+INSTANTIATE_TEST_SUITE_P(Form, DriverSpill, testing::Values("sw", "hw"),
                          [](const auto& form) { return std::string(form.param); });
 
 }  // namespace
