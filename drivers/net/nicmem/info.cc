@@ -105,6 +105,11 @@ int fw_version(rte_eth_dev* dev, char* out, size_t size) {
 }
 
 Footprint footprint_of(const Port& port) {
+  // RxQueue::buffers(0), and the same of the primary ring
+  const auto starts_frames = [](const RxQueueConfig& queue, size_t at) {
+    const size_t primary = size_t{queue.data.depth} * kMaxRxSegments;
+    return at < queue.data.depth || (at >= primary && at - primary < queue.primary.depth);
+  };
   Footprint sum;
   const rte_eth_dev_data& data = *port.ethdev->data;
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
@@ -115,7 +120,7 @@ Footprint footprint_of(const Port& port) {
     for (size_t at = 0; at < queue->mbufs.size(); ++at) {
       const rte_mbuf* const mbuf = queue->mbufs[at];
       if (mbuf == nullptr) continue;
-      (at % kMaxRxSegments == 0 ? sum.posted_first : sum.posted_other) +=
+      (starts_frames(*queue, at) ? sum.posted_first : sum.posted_other) +=
           sizeof *mbuf + rte_pktmbuf_priv_size(mbuf->pool) + mbuf->buf_len;
     }
   }
