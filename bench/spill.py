@@ -8,6 +8,7 @@ counted, the same on every machine, not hardware), writes an SVG and prints a Ma
 import argparse
 import csv
 import math
+import os
 import subprocess
 import sys
 
@@ -15,8 +16,8 @@ FORMS = ("sw", "hw")
 WIDTH, HEIGHT, GAP, LEFT, TOP = 250, 170, 60, 70, 70
 # One hue from light to dark: ring sizes are an order, not categories.
 SHADES = ("#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#08306b")
-EAL = ["-l", "0", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--in-memory",
-       "--log-level", "4"]
+EAL = ["-l", "0", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry", "--log-level", "4",
+       "--file-prefix", f"spill{os.getpid()}"]
 
 
 def measure(program):
