@@ -118,6 +118,7 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .rule_priorities = kRulePriorities,
                      .checksum = true,
                      .vlan = true,
+                     .spill = true,
                      .numa_node = options_.numa_node};
   }
 

@@ -82,9 +82,6 @@ class BasicPort final : public hca::Port, private QueueHost {
   Result<std::unique_ptr<hca::ReceiveQueue>> create_receive_queue(
       hca::Domain domain, hca::CompletionQueue& cq, const hca::ReceiveOptions& options) override {
     NM_TRY_VOID(check_depth("receive queue", options.depth));
-    if (options.primary != nullptr) {
-      return nicmem::fail(Code::kUnsupported, "receive queue: a primary is not modelled yet");
-    }
     if (options.scatter_entries == 0 || options.scatter_entries > kMaxScatterEntries) {
       return nicmem::fail(Code::kInvalidArgument,
                           "receive queue: " + std::to_string(options.scatter_entries) +
@@ -94,11 +91,16 @@ class BasicPort final : public hca::Port, private QueueHost {
     const Gate::Control control(gate_);
     NM_TRY(CompletionRing * ring, ring_of(cq, domain));
     if (receive_queues_.size() >= kMaxQueues) return too_many("receive");
+    NM_TRY(ReceiveRing * primary, primary_of(options, *ring));
     NM_TRY_VOID(admit("receive queue"));
     QueueHost& host = *this;
     auto queue = std::make_unique<SimReceiveQueue>(gate_, host, domain, *ring, options,
                                                    host_.next_queue_number());
     receive_queues_.push_back({queue.get(), &queue->device()});
+    if (primary != nullptr) {
+      queue->device().primary = primary;
+      primary->secondary = &queue->device();
+    }
     watch("rq", *queue, queue->ring, queue->stride_bytes, queue->producer);
     return queue;
   }
@@ -251,6 +253,19 @@ class BasicPort final : public hca::Port, private QueueHost {
         "queue: completion queue " + std::to_string(cq.number) + " is not this port's");
   }
 
+  /// The ring that a new one stands in for; null: none is asked for.
+  Result<ReceiveRing*> primary_of(const hca::ReceiveOptions& options, const CompletionRing& cq) {
+    if (options.primary == nullptr) return nullptr;
+    const auto at = std::ranges::find(receive_queues_, options.primary, &Receiver::queue);
+    if (at == receive_queues_.end() || at->ring->completions != &cq ||
+        at->ring->primary != nullptr || at->ring->secondary != nullptr) {
+      return nicmem::fail(Code::kInvalidArgument,
+                          "receive queue: its primary: accepted: a receive queue of this port that "
+                          "completes into the same queue and is in no other pair");
+    }
+    return at->ring;
+  }
+
   /// The device's side of `options.table`.
   Result<Spread> spread_of(const hca::RssOptions& options) {
     std::vector<ReceiveRing*> rings;
@@ -288,6 +303,8 @@ class BasicPort final : public hca::Port, private QueueHost {
 
   void forget(CompletionRing& ring) override { std::erase(completion_rings_, &ring); }
   void forget(ReceiveRing& ring) override {
+    if (ring.primary != nullptr) ring.primary->secondary = nullptr;
+    if (ring.secondary != nullptr) ring.secondary->primary = nullptr;
     std::erase_if(receive_queues_, [&](const Receiver& r) { return r.ring == &ring; });
     rx_.steering().forget(ring);
   }

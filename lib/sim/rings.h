@@ -143,8 +143,12 @@ struct ReceiveRing : WorkRing {
   ReceiveRing* primary = nullptr;    // for which this one stands in; at most one of the two
   ReceiveRing* secondary = nullptr;  // takes frames while nothing is posted here
 
-  /// Takes no frames, and waiting does not help.
-  bool is_dead() const { return stopped || in_error; }
+  /// Takes no frames, and waiting does not help. A ring that has lost its secondary to a stop or an
+  /// error takes none either: the two are started anew together.
+  bool is_dead() const {
+    return stopped || in_error ||
+           (secondary != nullptr && (secondary->stopped || secondary->in_error));
+  }
   void reset() {
     WorkRing::reset();
     stopped = false;

@@ -60,13 +60,14 @@ class RxEngine {
       return drop(verdict, frame,
                   verdict.rule ? counters.rx_dropped_by_rule : counters.rx_filtered);
     }
-    ReceiveRing& queue = *verdict.queue;
-    if (!has_posted(queue, now)) {
+    ReceiveRing* const ready = ready_ring(*verdict.queue, now);
+    if (ready == nullptr) {
       // A queue in error or stopped will not get better by waiting; others may be behind this
       // frame.
-      if (port_.wire->lossless() && !queue.is_dead()) return false;
+      if (port_.wire->lossless() && !verdict.queue->is_dead()) return false;
       return drop(verdict, frame, counters.rx_no_buffer);
     }
+    ReceiveRing& queue = *ready;
     if (!queue.completions->has_room(port_.bus, now)) return false;
     note(verdict, frame);
     deliver(queue, frame, parsed, verdict, now);
@@ -87,6 +88,15 @@ class RxEngine {
     if (verdict.rule == nullptr) return;
     ++verdict.rule->count.packets;
     verdict.rule->count.bytes += frame.size();
+  }
+
+  /// Which ring takes a frame that is steered to `queue`: itself, or its secondary while nothing is
+  /// posted here. Null: neither can.
+  ReceiveRing* ready_ring(ReceiveRing& queue, Nanos now) {
+    if (queue.secondary == nullptr || queue.is_dead())
+      return has_posted(queue, now) ? &queue : nullptr;
+    if (has_posted(queue, now)) return &queue;
+    return has_posted(*queue.secondary, now) ? queue.secondary : nullptr;
   }
 
   /// Reads the record only when what was seen of it is used up.

@@ -161,6 +161,18 @@ class Placement(unittest.TestCase):
         self.assertEqual([shares[0], shares[-1]], [0, 1000])
         self.assertTrue(0 < shares[4] < 1000, shares)
 
+    def test_two_rings_lose_nothing_and_keep_no_less_on_the_card_than_one(self):
+        shares = {}
+        for form in ("sw", "hw"):
+            x, _ = self.through_pcap(
+                f"mode=nicmem,split=force,sram=128KiB,spill={form},guard=1", ["--rxd=1024"])
+            shares[form] = x["rx_payload_nicmem_permille"]
+            if form == "hw":
+                self.assertEqual(x["rx_primary_frames"] + x["rx_secondary_frames"],
+                                 x["rx_good_packets"])
+                self.assertGreater(x["rx_primary_frames"], 0)
+        self.assertGreaterEqual(shares["hw"], shares["sw"])
+
     def test_auto_without_buffer_split_gives_whole_frames_and_one_warning(self):
         x, output = self.through_pcap("mode=nicmem", [])
         self.assertEqual(x["rx_payload_nicmem_bytes"] + x["rx_payload_host_bytes"], 0)
@@ -182,7 +194,7 @@ class Refused(unittest.TestCase):
         "header=513": ["header=513", "18..512"],
         "tx_inline=5": ["tx_inline=5", "18..512"],
         "split=maybe": ["split=maybe", "auto, force, off"],
-        "spill=hw": ["spill=hw", "sw"],
+        "spill=card": ["spill=card", "sw, hw"],
         "guard=2": ["guard=2", "0, 1"],
         "sram=1": ["sram=1", "4KiB..128MiB"],
         "sram=129MiB": ["sram=129MiB", "4KiB..128MiB"],

@@ -31,6 +31,7 @@ struct Shape {
 
 inline constexpr Shape kShapes[] = {
     {"nicmem-spill", "mode=nicmem,split=force,header=64,sram=64KiB", 2},
+    {"nicmem-spill-hw", "mode=nicmem,split=force,header=64,sram=64KiB,spill=hw", 2},
     {"split", "mode=split,split=force,header=64,sram=64KiB", 1},
     {"host", "mode=host,sram=64KiB", 2},
     {"host-scattered", "mode=host,sram=64KiB", 1, 512, RTE_ETH_RX_OFFLOAD_SCATTER},

@@ -44,7 +44,8 @@ constexpr std::array<std::pair<std::string_view, Mode>, 4> kModes = {{
 constexpr std::array<std::pair<std::string_view, Split>, 3> kSplits = {
     {{"auto", Split::kAuto}, {"force", Split::kForce}, {"off", Split::kOff}}};
 constexpr std::array<std::pair<std::string_view, bool>, 2> kSwitch = {{{"0", false}, {"1", true}}};
-constexpr std::array<std::pair<std::string_view, bool>, 1> kSpills = {{{"sw", true}}};
+constexpr std::array<std::pair<std::string_view, Spill>, 2> kSpills = {
+    {{"sw", Spill::kSoftware}, {"hw", Spill::kHardware}}};
 
 Result<std::array<uint8_t, 6>> parse_mac(std::string_view value) {
   std::array<uint8_t, 6> mac{};
@@ -75,7 +76,7 @@ Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::
     NM_TRY(tx_inline, parse_number(key, value, 0, kMaxHeader));
     if (*tx_inline != 0 && *tx_inline < kMinHeader) return bad_value(key, value, "0, or 18..512");
   } else if (key == "spill") {
-    NM_TRY_VOID(parse_word(key, value, kSpills));
+    NM_TRY(args.spill, parse_word(key, value, kSpills));
   } else if (key == "guard") {
     NM_TRY(args.guard, parse_word(key, value, kSwitch));
   } else if (key == "promiscuous") {

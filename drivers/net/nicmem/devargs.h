@@ -31,6 +31,12 @@ enum class Split : uint8_t {
   kOff,    // never
 };
 
+/// Who chooses between the card's payload buffers and those in host memory.
+enum class Spill : uint8_t {
+  kSoftware,  // the driver, when it arms a WQE: one ring, each WQE with what there is
+  kHardware,  // the device, when a frame comes: two rings; Capabilities::spill
+};
+
 inline constexpr uint32_t kMinHeader = 18;  // Ethernet header and a VLAN tag
 inline constexpr uint32_t kMaxHeader = 512;
 
@@ -38,6 +44,7 @@ struct Devargs {
   std::string hca = "sim";
   Mode mode = Mode::kNicmem;
   Split split = Split::kAuto;
+  Spill spill = Spill::kSoftware;
   uint32_t header_bytes = 128;
   uint32_t tx_inline_bytes = 0;  // resolved: the header in mode nicmem, else 0, unless given
   bool guard = false;            // the CPU's mapping of payload memory allows no access

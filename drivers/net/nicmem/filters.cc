@@ -51,7 +51,7 @@ int change(rte_eth_dev* dev, T& place, T value) {
 }
 
 Result<void> set_strip(RxQueueConfig& queue, bool on) {
-  if (queue.rq) NM_TRY_VOID(queue.rq->strip_vlan(on));
+  NM_TRY_VOID(strip_vlan(queue, on));
   if (on) look_for_extras(queue.data);
   queue.offloads &= ~uint64_t{RTE_ETH_RX_OFFLOAD_VLAN_STRIP};
   if (on) queue.offloads |= RTE_ETH_RX_OFFLOAD_VLAN_STRIP;

@@ -115,16 +115,22 @@ void warn_across_nodes(const Port& port, const char* what, uint16_t index, int s
 }
 
 Footprint footprint_of(const Port& port) {
+  // RxQueue::buffers(0), and the same of the primary ring
+  const auto starts_frames = [](const RxQueueConfig& queue, size_t at) {
+    const size_t primary = size_t{queue.data.depth} * kMaxRxSegments;
+    return at < queue.data.depth || (at >= primary && at - primary < queue.primary.depth);
+  };
   Footprint sum;
   const rte_eth_dev_data& data = *port.ethdev->data;
   for (uint16_t i = 0; i < data.nb_rx_queues; ++i) {
     const RxQueueConfig* const queue = rx_queue(port.ethdev, i);
     if (queue == nullptr || !queue->rq) continue;
     sum.rings += queue->rq->ring.size_bytes() + queue->cq->ring.size_bytes();
+    if (queue->secondary_rq) sum.rings += queue->secondary_rq->ring.size_bytes();
     for (size_t at = 0; at < queue->mbufs.size(); ++at) {
       const rte_mbuf* const mbuf = queue->mbufs[at];
       if (mbuf == nullptr) continue;
-      (at < queue->rq->depth ? sum.posted_first : sum.posted_other) +=
+      (starts_frames(*queue, at) ? sum.posted_first : sum.posted_other) +=
           sizeof *mbuf + rte_pktmbuf_priv_size(mbuf->pool) + mbuf->buf_len;
     }
   }

@@ -60,6 +60,7 @@ void release_queues(rte_eth_dev* dev) {
 eth_rx_burst_t choose_rx_burst(const rte_eth_dev* dev) {
   uint32_t segments = 0;
   for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
+    if (rx_queue(dev, i)->data.primary != nullptr) return rx_burst_spill;
     const uint32_t here = rx_queue(dev, i)->data.num_segments;
     if (i != 0 && here != segments) return rx_burst_for(0);
     segments = here;

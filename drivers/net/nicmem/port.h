@@ -15,6 +15,7 @@
 #include "ports.h"
 #include "rss.h"
 #include "rx.h"
+#include "rx_spill.h"
 #include "secondary.h"
 #include "tx.h"
 
@@ -42,7 +43,9 @@ struct RxQueueConfig {
   std::vector<rte_eth_rxseg_split> given;  // the program's own split
   std::vector<rte_mbuf*> mbufs;
   std::unique_ptr<hca::CompletionQueue> cq;
-  std::unique_ptr<hca::ReceiveQueue> rq;
+  std::unique_ptr<hca::ReceiveQueue> rq;            // that frames are steered to
+  std::unique_ptr<hca::ReceiveQueue> secondary_rq;  // spill=hw: what `data` then describes
+  PrimaryRing primary;                              // spill=hw: what `rq` then is
 
   ~RxQueueConfig();
 };
@@ -136,6 +139,8 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t index);
 Result<void> create_rx_queue(Port& port, RxQueueConfig& queue);
 /// Takes it off the device and frees its buffers.
 void destroy_rx_queue(RxQueueConfig& queue);
+/// Whether the queue, if it is on the device, takes tags off.
+Result<void> strip_vlan(RxQueueConfig& queue, bool on);
 /// Lets a stopped queue take frames again: an empty completion queue, a full ring.
 Result<void> start_rx_queue(RxQueueConfig& queue);
 /// The queue takes no more frames; all its buffers are freed, what was not polled is counted.
@@ -179,6 +184,8 @@ int tx_queue_start(rte_eth_dev* dev, uint16_t index);
 int tx_queue_stop(rte_eth_dev* dev, uint16_t index);
 
 // probe.cc
+/// Whether the device can do what `spill` asks for; else kUnsupported.
+Result<void> check_spill(Spill spill, const hca::Capabilities& device);
 /// Opens the device that `port.args` names, and the port on it.
 Result<void> open_device(Port& port);
 /// Pools go before the device, and the device's port before both. Counters start anew.

@@ -110,8 +110,16 @@ int dma_unmap(rte_vdev_device* vdev, void* start, uint64_t /*iova*/, size_t leng
 
 }  // namespace
 
+Result<void> check_spill(Spill spill, const hca::Capabilities& device) {
+  if (spill == Spill::kSoftware || device.spill) return {};
+  return fail(Code::kUnsupported,
+              "spill=hw: device " + device.name + " cannot choose between two rings: accepted: sw");
+}
+
 Result<void> open_device(Port& port) {
-  NM_TRY(port.device, attach(port.name, port.args));
+  NM_TRY(auto device, attach(port.name, port.args));
+  NM_TRY_VOID(check_spill(port.args.spill, device->hca->capabilities()));
+  port.device = std::move(device);
   ++port.device->ports;
   hca::PortOptions options{.name = port.name, .header_bytes = port.args.header_bytes};
   std::memcpy(options.mac.data(), port.mac.addr_bytes, options.mac.size());
@@ -152,6 +160,6 @@ RTE_PMD_EXPORT_NAME(net_nicmem, __COUNTER__);
 RTE_PMD_REGISTER_PARAM_STRING(
     net_nicmem,
     "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
-    "split=auto|force|off tx_inline=<0|18-512> spill=sw guard=0|1 promiscuous=0|1 device=<name> "
+    "split=auto|force|off tx_inline=<0|18-512> spill=sw|hw guard=0|1 promiscuous=0|1 device=<name> "
     "mac=<address> sram=<size> wire=gen|loop|pair:<name>|ethdev:<name> "
     "cpu=<n>|any|none");

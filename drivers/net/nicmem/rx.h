@@ -55,7 +55,11 @@ struct RxCounters {
   uint64_t stuck = 0;              // completions that never came, although later ones did
   uint64_t payload_bytes_nic = 0;  // of second and later segments: left on the card
   uint64_t payload_bytes_host = 0;
+  uint64_t primary = 0;  // frames that each of two rings took (spill=hw)
+  uint64_t secondary = 0;
 };
+
+struct PrimaryRing;  // rx_spill.h
 
 /// Thread rule: the owning lcore only, between start and stop.
 struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
@@ -86,6 +90,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   hca::ReceiveQueue* queue = nullptr;  // for recovery only
   uint32_t idle_polls = 0;             // that found nothing
   bool broken = false;                 // has to be reset, and the device has refused so far
+  PrimaryRing* primary = nullptr;      // spill=hw: this ring is the secondary of that one
 
   /// The ring of buffers that entry `segment` of the WQEs points at.
   rte_mbuf** buffers(uint32_t segment) { return mbufs + size_t{segment} * depth; }

@@ -7,30 +7,24 @@
 #include "log.h"
 #include "rx.h"
 #include "rx_describe.h"
+#include "rx_single.h"
+#include "rx_spill.h"
 
 namespace nicmem::pmd {
-namespace {
 
-/// A buffer that is to take a WQE's entry, and that entry.
-struct Replacement {
-  rte_mbuf* mbuf;
-  hw::DataSegment entry;
-};
-using Replacements = std::array<Replacement, kMaxRxSegments>;
-
-/// The next completion, or null while the device owns its slot.
 const hw::Cqe* poll(const RxQueue& q) {
   const hw::Cqe& cqe = q.cqes[q.head & (q.cq_depth - 1)];
   return hw::software_owns(hw::load_op_own(cqe), q.head, q.cq_depth) ? &cqe : nullptr;
 }
 
-/// How many segments a frame of `bytes` fills.
 uint32_t segments_used(const RxQueue& q, uint32_t bytes) {
   uint32_t used = 1;
   for (uint32_t room = q.segments[0].length; bytes > room && used < q.num_segments; ++used)
     room += q.segments[used].length;
   return used;
 }
+
+namespace {
 
 /// A buffer for segment `k`: nicmem first, host memory when it has none. [DESIGN.md 5, spill=sw]
 rte_mbuf* take_buffer(const RxSegment& segment) {
@@ -51,6 +45,8 @@ bool aim(RxQueue& q, const RxSegment& segment, Replacement& out) {
   return true;
 }
 
+}  // namespace
+
 bool take(RxQueue& q, const RxSegment& segment, Replacement& out) {
   out.mbuf = take_buffer(segment);
   if (out.mbuf == nullptr) return false;
@@ -60,7 +56,6 @@ bool take(RxQueue& q, const RxSegment& segment, Replacement& out) {
   return false;
 }
 
-/// All `count` replacements or none.
 bool take_all(RxQueue& q, uint32_t count, Replacements& fresh) {
   for (uint32_t k = 0; k < count; ++k) {
     if (take(q, q.segments[k], fresh[k])) continue;
@@ -70,11 +65,14 @@ bool take_all(RxQueue& q, uint32_t count, Replacements& fresh) {
   return true;
 }
 
+namespace {
+
 bool is_spilled(const RxQueue& q, uint32_t segment, const rte_mbuf* mbuf) {
   return q.segments[segment].spill != nullptr && mbuf->pool == q.segments[segment].spill;
 }
 
-/// Points entries 0..count-1 of a WQE at `fresh`; the other entries keep their buffers.
+}  // namespace
+
 void post(RxQueue& q, uint32_t index, const Replacements& fresh, uint32_t count) {
   hw::DataSegment* const entries = q.entries(index);
   for (uint32_t k = 0; k < count; ++k) {
@@ -84,7 +82,6 @@ void post(RxQueue& q, uint32_t index, const Replacements& fresh, uint32_t count)
   }
 }
 
-/// Chains the buffers that the frame fills and counts where its payload lies.
 void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes) {
   segment[0]->nb_segs = static_cast<uint16_t>(count);
   for (uint32_t k = 0; k < count; ++k) {
@@ -101,7 +98,6 @@ void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes)
   }
 }
 
-/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue.
 bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   const auto& error = reinterpret_cast<const hw::ErrorCqe&>(cqe);
   const auto syndrome = static_cast<hw::Syndrome>(error.syndrome);
@@ -110,11 +106,10 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   return syndrome != hw::Syndrome::kLocalLength;
 }
 
-/// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
-/// with one may be in its bytes. If the device refuses, it is asked again later.
+/// Every WQE is written again, for what is wrong with one may be in its bytes.
 /// [as DPDK's mlx5_rx_err_handle]
 bool recover(RxQueue& q) {
-  q.broken = q.queue == nullptr || !q.queue->reset();
+  q.broken = q.queue == nullptr || !reset_primary(q) || !q.queue->reset();
   if (q.broken) return false;
   q.spilled = 0;
   q.mixed = false;
@@ -129,8 +124,11 @@ bool recover(RxQueue& q) {
   }
   q.head = 0;
   ring(q);
+  refill_primary(q);
   return true;
 }
+
+namespace {
 
 /// The one registered range that holds all of a pool's buffers, if there is one.
 struct WindowSearch {
@@ -244,10 +242,12 @@ bool fill(RxQueue& q) {
   }
   q.head = 0;
   ring(q);
+  refill_primary(q);
   return true;
 }
 
 void drain(RxQueue& q) {
+  drain_primary(q);
   q.head += count_left(q);
   for (uint32_t k = 0; k < q.num_segments; ++k)
     for (uint32_t index = 0; index < q.depth; ++index) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
 #include "base/bits.h"
 #include "log.h"
@@ -134,6 +135,10 @@ Result<void> use_own_split(Port& port, RxQueueConfig& queue, uint32_t max_frame)
     segment.pool = port.card_payload->pool();
     segment.spill = port.host_payload->pool();
   }
+  if (port.card_payload && port.args.spill == Spill::kHardware) {
+    queue.primary.payload = {port.card_payload->pool(), nullptr, payload, 0};
+    segment.pool = std::exchange(segment.spill, nullptr);
+  }
   queue.data.num_segments = 2;
   return {};
 }
@@ -168,6 +173,42 @@ uint32_t ring_depth(const RxQueueConfig& queue) {
   return std::max(std::bit_floor(queue.descriptors / most), kMinDescriptors);
 }
 
+/// The payload buffers on the card that a queue of the port may have posted with spill=hw.
+uint32_t card_share(const Port& port) {
+  return std::max(1u, port.card_payload->buffers() / port.ethdev->data->nb_rx_queues);
+}
+
+/// WQEs of the primary ring; 0: there is none.
+uint32_t primary_depth(const Port& port, RxQueueConfig& queue, uint32_t depth) {
+  if (queue.primary.payload.pool == nullptr || queue.data.num_segments != 2) return 0;
+  queue.primary.most = std::min(card_share(port), depth);
+  return std::max(std::bit_ceil(queue.primary.most), kMinDescriptors);
+}
+
+void set_up_primary(RxQueueConfig& queue) {
+  PrimaryRing& ring = queue.primary;
+  ring.depth = queue.rq->depth;
+  ring.wqes = queue.rq->ring.data();
+  ring.stride_bytes = queue.rq->stride_bytes;
+  ring.producer = queue.rq->producer;
+  ring.mbufs = queue.mbufs.data() + size_t{queue.secondary_rq->depth} * kMaxRxSegments;
+  ring.queue = queue.rq.get();
+  ring.secondary = queue.secondary_rq.get();
+  queue.data.primary = &ring;
+}
+
+/// The list of each WQE ends after its segments.
+void end_lists(hca::ReceiveQueue& queue) {
+  const hw::DataSegment end{be32(0), be32(hw::kInvalidKey), be64(0)};
+  auto* const entries = reinterpret_cast<hw::DataSegment*>(queue.ring.data());
+  std::fill_n(entries, queue.ring.size() / sizeof end, end);
+}
+
+Result<void> stop_rings(RxQueueConfig& queue) {
+  NM_TRY_VOID(queue.rq->stop());
+  return queue.secondary_rq ? queue.secondary_rq->stop() : Result<void>{};
+}
+
 Result<void> post_all(RxQueue& data) {
   if (fill(data)) return {};
   return fail(Code::kExhausted,
@@ -198,6 +239,12 @@ int rx_queue_setup(rte_eth_dev* dev, uint16_t index, uint16_t descriptors, unsig
   return 0;
 }
 
+Result<void> strip_vlan(RxQueueConfig& queue, bool on) {
+  if (queue.rq) NM_TRY_VOID(queue.rq->strip_vlan(on));
+  if (queue.secondary_rq) NM_TRY_VOID(queue.secondary_rq->strip_vlan(on));
+  return {};
+}
+
 void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
   RxQueueConfig* const queue = rx_queue(dev, index);
   if (queue == nullptr) return;
@@ -209,48 +256,59 @@ void rx_queue_release(rte_eth_dev* dev, uint16_t index) {
 
 Result<void> create_rx_queue(Port& port, RxQueueConfig& queue) {
   RxQueue& data = queue.data;
+  queue.primary = {};
   NM_TRY_VOID(choose_segments(port, queue, max_frame_of(port.ethdev->data->mtu)));
   const uint32_t depth = ring_depth(queue);
-  NM_TRY(queue.cq, port.hca->create_completion_queue({.depth = depth}));
-  NM_TRY(queue.rq,
-         port.hca->create_receive_queue(port.device->domain, *queue.cq,
-                                        {.depth = depth, .scatter_entries = data.num_segments}));
-  if ((queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0)
-    NM_TRY_VOID(queue.rq->strip_vlan(true));
-  queue.mbufs.assign(size_t{queue.rq->depth} * kMaxRxSegments, nullptr);
+  const uint32_t primary = primary_depth(port, queue, depth);
+  NM_TRY(queue.cq, port.hca->create_completion_queue({.depth = std::bit_ceil(depth + primary)}));
+  hca::ReceiveOptions options{.depth = depth, .scatter_entries = data.num_segments};
+  if (primary != 0) {
+    NM_TRY(queue.rq, port.hca->create_receive_queue(port.device->domain, *queue.cq,
+                                                    {.depth = primary,
+                                                     .scatter_entries = data.num_segments,
+                                                     .user_index = kPrimaryIndex}));
+    options.primary = queue.rq.get();
+  }
+  auto& own = primary != 0 ? queue.secondary_rq : queue.rq;
+  NM_TRY(own, port.hca->create_receive_queue(port.device->domain, *queue.cq, options));
+  if ((queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0) NM_TRY_VOID(strip_vlan(queue, true));
+  queue.mbufs.assign(size_t{own->depth} * kMaxRxSegments + size_t{2} * primary, nullptr);
   data.head = 0;
   data.broken = false;
-  data.depth = queue.rq->depth;
+  data.depth = own->depth;
   data.cq_depth = static_cast<uint32_t>(queue.cq->ring.size());
   data.cqes = queue.cq->ring.data();
   data.cq_consumer = queue.cq->consumer;
-  data.wqes = queue.rq->ring.data();
-  data.stride_bytes = queue.rq->stride_bytes;
-  data.rq_producer = queue.rq->producer;
+  data.wqes = own->ring.data();
+  data.stride_bytes = own->stride_bytes;
+  data.rq_producer = own->producer;
   data.mbufs = queue.mbufs.data();
-  data.queue = queue.rq.get();
+  data.queue = own.get();
+  data.primary = nullptr;
+  if (primary != 0) set_up_primary(queue);
   data.keys = KeyCache(port.device->map.get());
   data.checksum_flags = (queue.offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM) != 0;
   data.hash = (queue.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
   data.extras = data.hash || data.checksum_flags ||
                 (queue.offloads & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0 || port.flows.marks();
-  // the list ends after num_segments entries
-  const hw::DataSegment end{be32(0), be32(hw::kInvalidKey), be64(0)};
-  auto* entry = reinterpret_cast<hw::DataSegment*>(data.wqes);
-  std::fill_n(entry, queue.rq->ring.size() / sizeof end, end);
-  return queue.deferred ? queue.rq->stop() : post_all(data);
+  end_lists(*queue.rq);
+  if (queue.secondary_rq) end_lists(*queue.secondary_rq);
+  return queue.deferred ? stop_rings(queue) : post_all(data);
 }
 
 void destroy_rx_queue(RxQueueConfig& queue) {
+  queue.secondary_rq.reset();
   queue.rq.reset();
   if (queue.data.mbufs != nullptr) drain(queue.data);
   queue.cq.reset();
   queue.data.mbufs = nullptr;
   queue.data.cqes = nullptr;
+  queue.data.primary = nullptr;
 }
 
 Result<void> start_rx_queue(RxQueueConfig& queue) {
   NM_TRY_VOID(queue.rq->reset());
+  if (queue.secondary_rq) NM_TRY_VOID(queue.secondary_rq->reset());
   Result<void> posted = post_all(queue.data);
   if (posted) return posted;
   static_cast<void>(stop_rx_queue(queue));  // the first error is the one that is told
@@ -258,7 +316,7 @@ Result<void> start_rx_queue(RxQueueConfig& queue) {
 }
 
 Result<void> stop_rx_queue(RxQueueConfig& queue) {
-  NM_TRY_VOID(queue.rq->stop());
+  NM_TRY_VOID(stop_rings(queue));
   drain(queue.data);
   return {};
 }

@@ -20,7 +20,9 @@ constexpr uint64_t RxCounters::*kRxCounters[] = {&RxCounters::packets,
                                                  &RxCounters::stopped,
                                                  &RxCounters::stuck,
                                                  &RxCounters::payload_bytes_nic,
-                                                 &RxCounters::payload_bytes_host};
+                                                 &RxCounters::payload_bytes_host,
+                                                 &RxCounters::primary,
+                                                 &RxCounters::secondary};
 static_assert(sizeof(RxCounters) == std::size(kRxCounters) * sizeof(uint64_t));
 constexpr uint64_t TxCounters::*kTxCounters[] = {
     &TxCounters::packets,        &TxCounters::bytes,
@@ -136,6 +138,8 @@ void emit_payload(Writer& emit, const Port& port, const rte_eth_dev* dev, const 
   emit("rx_payload_nicmem_bytes", rx.payload_bytes_nic);
   emit("rx_payload_host_bytes", rx.payload_bytes_host);
   emit("rx_payload_nicmem_permille", payload == 0 ? 0 : rx.payload_bytes_nic * 1000 / payload);
+  emit("rx_primary_frames", rx.primary);
+  emit("rx_secondary_frames", rx.secondary);
   const struct {
     const char* name;
     const PayloadPool* pool;
