@@ -19,30 +19,44 @@ constexpr uint16_t fold_sum(uint64_t sum) {
   return static_cast<uint16_t>(sum);
 }
 
-/// The ones-complement sum of `bytes` as big-endian 16-bit words (an odd last byte is padded with
-/// zero), continuing from `start`. It is not complemented: sums of pieces of even length add up.
+/// A sum in the making: `bytes` added to `sum` as words in host order, an odd rest padded with
+/// zeros. Not folded; sums of pieces of even length add up.
 ///
 /// The sum does not depend on byte order but for one swap at the end [RFC 1071, 2 (B)], and wider
-/// words fold to the same value, so the loop adds eight bytes at a time in host order.
-inline uint16_t sum_words(std::span<const std::byte> bytes, uint16_t start = 0) {
+/// words fold to the same value, so the loop adds eight bytes at a time.
+inline uint64_t add_words(uint64_t sum, std::span<const std::byte> bytes) {
   static_assert(std::endian::native == std::endian::little);
-  uint64_t sum = __builtin_bswap16(start);
-  const std::byte* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) {
-    uint64_t word;
-    std::memcpy(&word, at, sizeof word);
+  const auto add = [&sum](uint64_t word) {
     sum += word;
     sum += sum < word;  // the carry out of bit 63 is worth one
+  };
+  const std::byte* at = bytes.data();
+  std::size_t left = bytes.size();
+  uint64_t word = 0;
+  for (; left >= sizeof word; at += sizeof word, left -= sizeof word) {
+    std::memcpy(&word, at, sizeof word);
+    add(word);
   }
-  if (left > 0) {
-    uint64_t word = 0;
+  if (left == 0) return sum;
+  if (bytes.size() >= sizeof word) {  // the last eight bytes, without those already added
+    std::memcpy(&word, at + left - sizeof word, sizeof word);
+    word >>= 8 * (sizeof word - left);
+  } else {
     std::memcpy(&word, at, left);
-    sum += word;
-    sum += sum < word;
   }
-  return __builtin_bswap16(fold_sum(sum));
+  add(word);
+  return sum;
 }
+
+/// The ones-complement sum of `bytes` as big-endian 16-bit words (an odd last byte is padded with
+/// zero), continuing from `start`. It is not complemented.
+inline uint16_t sum_words(std::span<const std::byte> bytes, uint16_t start = 0) {
+  return __builtin_bswap16(fold_sum(add_words(__builtin_bswap16(start), bytes)));
+}
+
+/// Whether what was added up, its checksum included, folds to all ones: whether it is a multiple of
+/// 65,535 other than zero. A multiplication instead of the four folds.
+constexpr bool sum_holds(uint64_t sum) { return sum != 0 && sum % 0xffff == 0; }
 
 /// The checksum field (host order) of bytes in which that field is zero.
 inline uint16_t checksum_of(std::span<const std::byte> bytes, uint16_t start = 0) {
@@ -51,7 +65,7 @@ inline uint16_t checksum_of(std::span<const std::byte> bytes, uint16_t start = 0
 
 /// Whether bytes that contain their checksum add up.
 inline bool checksum_holds(std::span<const std::byte> bytes, uint16_t start = 0) {
-  return sum_words(bytes, start) == 0xffff;
+  return sum_holds(add_words(__builtin_bswap16(start), bytes));
 }
 
 /// The checksum after one 16-bit word went from `before` to `after`: HC' = ~(~HC + ~m + m')

@@ -106,19 +106,24 @@ class MrTable {
   std::vector<uint32_t> free_;
 };
 
-/// Lookups to read, for one queue: the region of the last key is kept at hand. Lives no longer than
-/// the gate is held.
+/// Lookups for one queue: the region of the last key is kept at hand. Lives no longer than the gate
+/// is held.
 class KeyCache {
  public:
   KeyCache(const MrTable& table, hca::Domain domain) : table_(&table), domain_(domain) {}
 
-  Allowed resolve(uint32_t key, uint64_t address, uint32_t bytes) {
-    if (key != key_ || region_.length == 0) {
+  hca::Domain domain() const { return domain_; }
+
+  /// `bytes` > 0. No region has key 0: to that the empty region answers.
+  Allowed resolve(uint32_t key, uint64_t address, uint32_t bytes,
+                  hca::Access access = hca::Access::kRead) {
+    if (key != key_) {
       const Region* const found = table_->find(key, domain_);
       if (found == nullptr) return {};
       key_ = key;
       region_ = *found;
     }
+    if (access != hca::Access::kRead && !region_.writable) return {};
     return region_.at(address, bytes);
   }
 

@@ -33,6 +33,8 @@ struct Parsed {
   bool l3_well_formed = false;
   bool fragment = false;
   bool ip_extension = false;  // IPv4 options, IPv6 extension headers
+
+  friend bool operator==(const Parsed&, const Parsed&) = default;
 };
 
 namespace parser {
@@ -115,24 +117,52 @@ inline void find_ipv6(Frame frame, Parsed& p) {
   }
 }
 
-}  // namespace parser
-
-/// Finds the headers; reads no more than they are. Any bytes are allowed.
-inline Parsed parse(Frame frame) {
-  Parsed p;
+/// Of frames of any kind. `p` is as new.
+[[gnu::noinline]] inline void parse_any(Frame frame, Parsed& p) {
   const auto* ether = view_as<hw::EtherHeader>(frame);
-  if (ether == nullptr) return p;
+  if (ether == nullptr) return;
   uint16_t type = ether->type.get();
   p.l3_offset = sizeof *ether;
-  for (uint32_t i = 0; i < parser::kMaxVlanTags && hw::is_vlan(type); ++i) {
-    const auto* tag = parser::header_at<hw::VlanTag>(frame, p.l3_offset);
-    if (tag == nullptr) return p;
+  for (uint32_t i = 0; i < kMaxVlanTags && hw::is_vlan(type); ++i) {
+    const auto* tag = header_at<hw::VlanTag>(frame, p.l3_offset);
+    if (tag == nullptr) return;
     type = tag->type.get();
     p.l3_offset += static_cast<uint32_t>(sizeof *tag);
     ++p.tags;
   }
-  if (type == hw::kEtherTypeIpv4) parser::find_ipv4(frame, p);
-  if (type == hw::kEtherTypeIpv6) parser::find_ipv6(frame, p);
+  if (type == hw::kEtherTypeIpv4) find_ipv4(frame, p);
+  if (type == hw::kEtherTypeIpv6) find_ipv6(frame, p);
+}
+
+/// Whether the frame is of the commonest shape: a whole IPv4 header without options right behind an
+/// untagged Ethernet header, and no fragment. All offsets are then known.
+inline bool is_plain_ipv4(Frame frame) {
+  const auto* ether = view_as<hw::EtherHeader>(frame);
+  const auto* ip = header_at<hw::Ipv4Header>(frame, sizeof *ether);
+  if (ip == nullptr) return false;
+  using Ip = hw::Ipv4Header;
+  constexpr uint16_t kFragment = Ip::MoreFragments::set(
+      Ip::FragmentOffset::set(0, Ip::FragmentOffset::kMax), Ip::MoreFragments::kMax);
+  return ether->type.get() == hw::kEtherTypeIpv4 && ip->version_ihl == 0x45 &&
+         (ip->fragment.get() & kFragment) == 0 && ip->total_length.get() >= sizeof *ip;
+}
+
+}  // namespace parser
+
+/// Finds the headers; reads no more than they are. Any bytes are allowed. One object from start to
+/// end: a copy of fields just stored would stall the processor.
+inline Parsed parse(Frame frame) {
+  Parsed p;
+  if (parser::is_plain_ipv4(frame)) {
+    p.l3_offset = sizeof(hw::EtherHeader);
+    const auto* ip = parser::header_at<hw::Ipv4Header>(frame, p.l3_offset);
+    p.l3_end = p.l3_offset + ip->total_length.get();
+    p.l3 = hw::HeaderType::kL3Ipv4;
+    p.l3_well_formed = true;
+    parser::find_l4(frame, ip->protocol, p.l3_offset + uint32_t{sizeof *ip}, p);
+  } else {
+    parser::parse_any(frame, p);
+  }
   return p;
 }
 
@@ -158,26 +188,54 @@ inline std::span<const std::byte> ports(Frame frame, const Parsed& p) {
 
 namespace parser {
 
+/// Words in host order, added up without carries between them.
+inline uint64_t sum_of_words(const std::byte* at, size_t words) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < words; ++i) {
+    uint32_t word;
+    std::memcpy(&word, at + i * sizeof word, sizeof word);
+    sum += word;
+  }
+  return sum;
+}
+
 inline bool l3_holds(Frame frame, const Parsed& p) {
   if (!p.l3_well_formed) return false;
   if (p.l3 == hw::HeaderType::kL3Ipv6) return true;  // it has no checksum
-  const auto* ip = header_at<hw::Ipv4Header>(frame, p.l3_offset);
-  return hw::checksum_holds(frame.subspan(p.l3_offset, ip->header_bytes()));
+  const std::byte* const ip = frame.data() + p.l3_offset;
+  if (!p.ip_extension) {
+    return hw::sum_holds(sum_of_words(ip, sizeof(hw::Ipv4Header) / sizeof(uint32_t)));
+  }
+  return hw::checksum_holds({ip, reinterpret_cast<const hw::Ipv4Header*>(ip)->header_bytes()});
 }
 
-/// hw::sum_words() for payloads: 32-bit words have no carry to chain, so the compiler vectorises
-/// it.
+/// hw::add_words() for payloads: 32-bit words have no carry to chain, so the compiler vectorises
+/// it. `sum` has at most 48 bits.
+[[gnu::noinline]] inline uint64_t add_many_words(uint64_t sum, std::span<const std::byte> bytes) {
+  constexpr size_t kBlock = 32;
+  const size_t whole = bytes.size() / kBlock * kBlock;
+  return hw::add_words(sum + sum_of_words(bytes.data(), whole / sizeof(uint32_t)),
+                       bytes.subspan(whole));
+}
+
+/// The same; of few bytes that is no gain.
+[[gnu::always_inline]] inline uint64_t add_payload(uint64_t sum, std::span<const std::byte> bytes) {
+  constexpr size_t kFew = 96;
+  return bytes.size() <= kFew ? hw::add_words(sum, bytes) : add_many_words(sum, bytes);
+}
+
+/// The ones-complement sum of `bytes`, continuing from `start`: hw::sum_words() of payloads.
 inline uint16_t sum_long(std::span<const std::byte> bytes, uint16_t start) {
-  uint64_t sum = __builtin_bswap16(start);
-  const size_t words = bytes.size() / sizeof(uint32_t);
-  for (size_t i = 0; i < words; ++i) {
-    uint32_t word;
-    std::memcpy(&word, bytes.data() + i * sizeof word, sizeof word);
-    sum += word;
+  return __builtin_bswap16(hw::fold_sum(add_payload(__builtin_bswap16(start), bytes)));
+}
+
+/// The pseudo header that a TCP or UDP checksum covers, added up in host order.
+inline uint64_t sum_of_pseudo(Frame frame, const Parsed& p, uint8_t protocol, uint32_t length) {
+  const uint64_t sum = __builtin_bswap32(protocol + length);
+  if (p.l3 == hw::HeaderType::kL3Ipv4) {
+    return sum + sum_of_words(frame.data() + p.l3_offset + offsetof(hw::Ipv4Header, source), 2);
   }
-  uint32_t rest = 0;
-  std::memcpy(&rest, bytes.data() + words * sizeof rest, bytes.size() % sizeof rest);
-  return __builtin_bswap16(hw::fold_sum(sum + rest));
+  return sum + sum_of_words(frame.data() + p.l3_offset + offsetof(hw::Ipv6Header, source), 8);
 }
 
 /// The whole TCP or UDP checksum, pseudo header and payload included. [RFC 9293, 3.1; RFC 768]
@@ -186,14 +244,15 @@ inline bool l4_holds(Frame frame, const Parsed& p) {
   uint32_t length = p.l3_end - p.l4_offset;
   uint8_t protocol = hw::kProtocolTcp;
   if (p.l4 == hw::HeaderType::kL4Udp) {
-    const auto* udp = header_at<hw::UdpHeader>(frame, p.l4_offset);
-    if (udp->checksum == be16(0)) return p.l3 == hw::HeaderType::kL3Ipv4;  // none was computed
-    if (udp->length.get() < sizeof *udp || udp->length.get() > length) return false;
-    length = udp->length.get();
+    const auto* udp = reinterpret_cast<const hw::UdpHeader*>(frame.data() + p.l4_offset);
+    if (udp->checksum.get() == 0) return p.l3 == hw::HeaderType::kL3Ipv4;  // none was computed
+    const uint32_t udp_length = udp->length.get();
+    if (udp_length < sizeof *udp || udp_length > length) return false;
+    length = udp_length;
     protocol = hw::kProtocolUdp;
   }
-  const uint16_t pseudo = hw::sum_words(addresses(frame, p), hw::fold_sum(protocol + length));
-  return sum_long(frame.subspan(p.l4_offset, length), pseudo) == 0xffff;
+  const uint64_t pseudo = sum_of_pseudo(frame, p, protocol, length);
+  return hw::sum_holds(add_payload(pseudo, frame.subspan(p.l4_offset, length)));
 }
 
 }  // namespace parser
@@ -201,13 +260,10 @@ inline bool l4_holds(Frame frame, const Parsed& p) {
 /// What Cqe::header_type says about the frame, its checksums included: reads all of it.
 inline uint16_t header_type(Frame frame, const Parsed& p) {
   using T = hw::HeaderType;
-  uint16_t type = T::L2Ok::set(0, 1);
-  type = T::L3::set(type, p.l3);
-  type = T::L4::set(type, p.l4);
-  type = T::IpExtension::set(type, p.ip_extension);
-  type = T::Fragment::set(type, p.fragment);
-  type = T::L3Ok::set(type, parser::l3_holds(frame, p));
-  return T::L4Ok::set(type, parser::l4_holds(frame, p));
+  return static_cast<uint16_t>(
+      T::L2Ok::set(0, 1) | T::L3::set(0, p.l3) | T::L4::set(0, p.l4) |
+      T::IpExtension::set(0, p.ip_extension) | T::Fragment::set(0, p.fragment) |
+      T::L3Ok::set(0, parser::l3_holds(frame, p)) | T::L4Ok::set(0, parser::l4_holds(frame, p)));
 }
 
 }  // namespace nicmem::sim

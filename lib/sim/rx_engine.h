@@ -30,6 +30,7 @@ class RxEngine {
 
   /// Works off at most `budget` frames; returns how many, dropped ones included.
   uint32_t run(Nanos now, uint32_t budget) {
+    use_keys_of(keys_[0].domain());  // none that was looked up before: it may be gone
     uint32_t done = 0;
     while (done < budget) {
       if (next_ == count_) {
@@ -49,8 +50,9 @@ class RxEngine {
  private:
   static constexpr size_t kAhead = 4;  // frames whose first bytes are on their way to the cache
 
-  /// Delivers or drops one frame; false: it has to wait.
-  bool take(Frame frame, Nanos now) {
+  /// Delivers or drops one frame; false: it has to wait. All of it is in run()'s loop, so that what
+  /// is known of the frame stays in registers.
+  [[gnu::always_inline]] bool take(Frame frame, Nanos now) {
     hca::PortCounters& counters = port_.counters;
     if (frame.size() < sizeof(hw::EtherHeader)) return drop(counters.rx_malformed);
     if (frame.size() > port_.max_frame_bytes) return drop(counters.rx_oversize);
@@ -124,8 +126,9 @@ class RxEngine {
                syndrome, 0, queue.head, now);
   }
 
-  void deliver(ReceiveRing& queue, Frame frame, const Parsed& parsed, const Verdict& verdict,
-               Nanos now) {
+  [[gnu::always_inline]] void deliver(ReceiveRing& queue, Frame frame, const Parsed& parsed,
+                                      const Verdict& verdict, Nanos now) {
+    if (queue.domain != keys_[0].domain()) use_keys_of(queue.domain);
     prefetch_target(queue);
     const hw::VlanTag* tag = queue.strip_vlan ? outer_tag(frame, parsed) : nullptr;
     const Frame bytes = tag != nullptr ? without_tag(frame) : frame;
@@ -151,36 +154,46 @@ class RxEngine {
     return {copy, frame.size() - sizeof(hw::VlanTag)};
   }
 
+  void use_keys_of(hca::Domain domain) { keys_.fill(KeyCache(port_.regions, domain)); }
+
   /// Asks for the memory that a work request a little ahead points to.
-  void prefetch_target(const ReceiveRing& queue) const {
+  void prefetch_target(const ReceiveRing& queue) {
     if (queue.available() <= kAhead) return;  // not posted: the driver may be writing it
-    hw::DataSegment entry;
-    std::memcpy(static_cast<void*>(&entry), queue.slot(static_cast<uint16_t>(queue.head + kAhead)),
-                sizeof entry);
-    const Allowed to = port_.regions.resolve(entry.key.get(), queue.domain, entry.address.get(), 1,
-                                             hca::Access::kRead);
-    prefetch_read(to.memory);
+    const Entry entry = entry_at(queue.slot(static_cast<uint16_t>(queue.head + kAhead)));
+    prefetch_read(keys_[0].resolve(entry.key, entry.address, 1).memory);
+  }
+
+  /// A scatter entry in host order.
+  struct Entry {
+    uint32_t bytes;
+    uint32_t key;
+    uint64_t address;
+  };
+  /// A copy: the host may change its own while it is checked.
+  static Entry entry_at(const std::byte* at) {
+    be64 words[2];
+    std::memcpy(static_cast<void*>(words), at, sizeof words);
+    return {static_cast<uint32_t>(words[0].get() >> 32), static_cast<uint32_t>(words[0].get()),
+            words[1].get()};
   }
 
   /// Fills the entries of the work request at the queue's head, in order.
-  hw::Syndrome scatter(const ReceiveRing& queue, Frame frame, Nanos now) {
-    const std::byte* const wqe = queue.slot(queue.head);
+  [[gnu::always_inline]] hw::Syndrome scatter(const ReceiveRing& queue, Frame frame, Nanos now) {
+    const std::byte* wqe = queue.slot(queue.head);
     if (failed<B>(port_.bus.read(hw::PcieClass::kRxDescriptor, Location::host(wqe),
                                  queue.stride_bytes, now)))
       return hw::Syndrome::kLocalQpOperation;
+    const std::byte* const end = wqe + queue.stride_bytes;
     const auto size = static_cast<uint32_t>(frame.size());
     uint32_t done = 0;
-    for (uint32_t at = 0; at < queue.stride_bytes && done < size; at += sizeof(hw::DataSegment)) {
-      hw::DataSegment entry;  // a copy: the host may change its own while it is checked
-      std::memcpy(static_cast<void*>(&entry), wqe + at, sizeof entry);
-      const uint32_t length = entry.byte_count.get();
-      const uint32_t key = entry.key.get();
-      if (length == 0 && key == hw::kInvalidKey) break;
-      if (length == 0) continue;
-      if ((length & hw::DataSegment::kInline) != 0) return hw::Syndrome::kLocalQpOperation;
-      const uint32_t piece = std::min(length, size - done);
-      const Allowed to = port_.regions.resolve(key, queue.domain, entry.address.get(), piece,
-                                               hca::Access::kReadWrite);
+    for (uint32_t i = 0; wqe < end && done < size; ++i, wqe += sizeof(hw::DataSegment)) {
+      const Entry entry = entry_at(wqe);
+      if (entry.bytes == 0 && entry.key == hw::kInvalidKey) break;
+      if (entry.bytes == 0) continue;
+      if ((entry.bytes & hw::DataSegment::kInline) != 0) return hw::Syndrome::kLocalQpOperation;
+      const uint32_t piece = std::min(entry.bytes, size - done);
+      const Allowed to =
+          keys_[i & 1].resolve(entry.key, entry.address, piece, hca::Access::kReadWrite);
       if (to.memory == nullptr) return hw::Syndrome::kLocalProtection;
       if (failed<B>(port_.bus.write(port_.class_of(done, piece), to.at, piece, now)))
         return hw::Syndrome::kLocalProtection;
@@ -215,6 +228,8 @@ class RxEngine {
 
   PortCore<B>& port_;
   Steering steering_;
+  // Of even and of odd entries: header and payload have a key each.
+  std::array<KeyCache, 2> keys_{KeyCache(port_.regions, {}), KeyCache(port_.regions, {})};
   std::unique_ptr<std::array<std::byte, kMaxFrameBytes>> untagged_ =
       std::make_unique<std::array<std::byte, kMaxFrameBytes>>();
   std::array<Frame, kBatch> batch_{};

@@ -64,12 +64,14 @@ class ScriptedWire final : public sim::Wire {
     }
     return taken;
   }
+  bool carrier() const override { return other_end_up; }
   bool lossless() const override { return waits; }
   uint64_t held() const override { return inbox.size(); }
 
   std::deque<Bytes> inbox;
   std::vector<Bytes> outbox;
   bool waits = true;
+  bool other_end_up = true;
   size_t room_frames = 1000;
   size_t takes = 1000;  // of one send()
 
