@@ -101,13 +101,16 @@ void chain(RxQueue& q, rte_mbuf* const* segment, uint32_t count, uint32_t bytes)
   }
 }
 
-/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue.
+/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue. A syndrome
+/// that nobody knows costs its frame: if the queue has stopped, what is flushed behind it tells.
+/// [as DPDK's mlx5_rx_err_handle]
 bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   const auto& error = reinterpret_cast<const hw::ErrorCqe&>(cqe);
   const auto syndrome = static_cast<hw::Syndrome>(error.syndrome);
   ++q.counters.errors;
   if (syndrome == hw::Syndrome::kFlushed) ++q.counters.flushed;
-  return syndrome != hw::Syndrome::kLocalLength;
+  return syndrome == hw::Syndrome::kLocalQpOperation ||
+         syndrome == hw::Syndrome::kLocalProtection || syndrome == hw::Syndrome::kFlushed;
 }
 
 /// Starts the queue anew with the buffers it has. Every WQE is written again, for what is wrong
