@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Cases of the catalogue (README.md of this folder) that no other file here has.
+#include <rte_flow.h>
+#include <rte_malloc.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "conservation.h"
+#include "drivers/net/nicmem/bulk.h"
+
+namespace nicmem::test {
+namespace {
+
+constexpr const char* kNicmem = "mode=nicmem,split=force,header=64,sram=256KiB";
+
+void free_all(std::vector<rte_mbuf*> packets) {
+  for (rte_mbuf* packet : packets) rte_pktmbuf_free(packet);
+}
+
+/// What arrives of one frame, whose bytes are right.
+rte_mbuf* carried(const Cable& cable, const Bytes& bytes) {
+  cable.carry(bytes);
+  const auto packets = cable.there.receive();
+  EXPECT_EQ(packets.size(), 1u);
+  if (packets.size() != 1) return nullptr;
+  EXPECT_EQ(bytes_of(packets[0]), bytes);
+  return packets[0];
+}
+
+size_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(files), end(files)));
+}
+
+size_t heap_bytes() {
+  size_t sum = 0;
+  for (int socket = 0; socket < RTE_MAX_NUMA_NODES; ++socket) {
+    rte_malloc_socket_stats stats{};
+    if (rte_malloc_get_socket_stats(socket, &stats) == 0) sum += stats.heap_allocsz_bytes;
+  }
+  return sum;
+}
+
+std::string rx_mode(uint16_t port) {
+  rte_eth_burst_mode mode{};
+  EXPECT_EQ(rte_eth_rx_burst_mode_get(port, 0, &mode), 0);
+  return mode.info;
+}
+
+/// No vector and no multi-packet receive function exists, whatever the program asks for; queue
+/// information says which one runs.
+TEST(DriverCases, DRV_02_SplitIsScalarAndSaysSo) {
+  EXPECT_LT(rte_vdev_init("net_nicmem9", "cpu=none,mprq_en=1"), 0);
+  Cable cable({.arguments = kNicmem});
+  const uint16_t id = cable.there.id();
+  EXPECT_EQ(rx_mode(id), "Scalar, header and payload");
+  EXPECT_EQ(rx_mode(cable.here.id()), "Scalar, one buffer a frame");
+  rte_eth_burst_mode mode{};
+  ASSERT_EQ(rte_eth_tx_burst_mode_get(id, 0, &mode), 0);
+  EXPECT_STREQ(mode.info, "Scalar, 64 bytes inlined");
+  EXPECT_EQ(rte_eth_rx_burst_mode_get(id, 99, &mode), -EINVAL);
+  rte_eth_dev_info info{};
+  ASSERT_EQ(rte_eth_dev_info_get(id, &info), 0);
+  EXPECT_NE(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT, 0u);
+  EXPECT_EQ(info.rx_seg_capa.multi_pools, 1u);
+  EXPECT_EQ(info.rx_seg_capa.offset_allowed, 1u);
+  EXPECT_EQ(info.max_rx_mempools, 0);
+  rte_eth_rxq_info queue{};
+  ASSERT_EQ(rte_eth_rx_queue_info_get(id, 0, &queue), 0);
+  EXPECT_EQ(queue.scattered_rx, 1);
+  check_conservation(cable);
+}
+
+/// Two pools alone are no split; each start follows the newest setting.
+TEST(DriverCases, DRV_05_EachStartFollowsTheNewestSplit) {
+  Cable cable({.arguments = "mode=nicmem,split=auto,sram=256KiB"});
+  rte_mempool* const second = rte_pktmbuf_pool_create("drv05", 255, 0, 0, 2048, SOCKET_ID_ANY);
+  ASSERT_NE(second, nullptr);
+  const PortSetUp split{.rx_offloads = RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT | RTE_ETH_RX_OFFLOAD_SCATTER,
+                        .segments = {{.mp = cable.there.pool(), .length = 64}, {.mp = second}}};
+  for (uint32_t i = 0; i < 6; ++i) {
+    SCOPED_TRACE(i);
+    cable.there.stop();
+    ASSERT_EQ(cable.there.configure(i % 2 == 0 ? PortSetUp{} : split), 0);
+    ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+    rte_mbuf* const packet = carried(cable, frame(500, i));
+    ASSERT_NE(packet, nullptr);
+    EXPECT_EQ(packet->nb_segs, i % 2 == 0 ? 1 : 2);
+    EXPECT_EQ(packet->data_len, i % 2 == 0 ? 500 : 64);
+    rte_pktmbuf_free(packet);
+    cable.there.stop();
+    ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0) << "again, as it was";
+    check_conservation(cable, {}, {second});
+  }
+  cable.there.stop();
+  rte_mempool_free(second);
+}
+
+/// A packet that is not inlined, alone in its burst, again and again: each buffer comes back.
+TEST(DriverCases, DRV_16_AMillionSinglePacketsLeaveThePoolAsItWas) {
+  constexpr uint32_t kPackets = 1'000'000;
+  Cable cable({.arguments = "mode=host"},
+              {.arguments = "mode=nicmem-noinline", .ring = 64, .mbufs = 255});
+  const Bytes bytes = frame(60);
+  rte_mempool* const pool = cable.here.pool();
+  const uint32_t posted = rte_mempool_in_use_count(pool);
+  for (uint32_t i = 0; i < kPackets; ++i) {
+    rte_mbuf* const packet = rte_pktmbuf_alloc(pool);
+    ASSERT_NE(packet, nullptr) << i;
+    std::memcpy(rte_pktmbuf_append(packet, 60), bytes.data(), 60);
+    ASSERT_EQ(cable.here.send(packet), 1) << i;
+    if (i % 16 != 15) continue;
+    cable.here.step();
+    cable.there.step();
+    rte_mbuf* packets[16];
+    const uint16_t count = rte_eth_rx_burst(cable.there.id(), 0, packets, 16);
+    ASSERT_EQ(count, 16) << i;
+    rte_pktmbuf_free_bulk(packets, count);
+    ASSERT_LE(rte_mempool_in_use_count(pool), posted + 64) << i;
+  }
+  rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);
+  EXPECT_EQ(rte_mempool_in_use_count(pool), posted);
+  EXPECT_EQ(cable.here.xstat("tx_good_packets"), kPackets);
+  check_conservation(cable);
+}
+
+/// A chain cut in two by the program: what the driver gives back is a single fresh segment.
+TEST(DriverCases, DRV_19_HalvesOfAChainComeBackAsSingleSegments) {
+  for (const char* arguments : {"mode=host", "mode=nicmem,header=64"}) {
+    Cable cable({.arguments = "mode=host"}, {.arguments = arguments, .mbufs = 127});
+    for (uint32_t i = 0; i < 300; ++i) {
+      rte_mbuf* const chain = cable.here.packet(frame(90, i), {30, 30, 30});
+      rte_mbuf* const rest = chain->next->next;
+      chain->next->next = nullptr;
+      chain->nb_segs = 2;
+      chain->pkt_len = 60;
+      rest->nb_segs = 1;
+      rest->pkt_len = rest->data_len;
+      for (rte_mbuf* half : {chain, rest}) ASSERT_EQ(cable.here.send(half), 1);
+      cable.settle();
+      const auto packets = cable.there.receive();
+      ASSERT_EQ(packets.size(), 2u);
+      free_all(packets);
+      rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);
+      rte_mbuf* fresh[3];
+      ASSERT_EQ(rte_mempool_get_bulk(cable.here.pool(), reinterpret_cast<void**>(fresh), 3), 0);
+      for (rte_mbuf* one : fresh) {
+        ASSERT_EQ(one->nb_segs, 1) << i;
+        ASSERT_EQ(one->next, nullptr) << i;
+        ASSERT_EQ(rte_mbuf_refcnt_read(one), 1) << i;
+      }
+      rte_mempool_put_bulk(cable.here.pool(), reinterpret_cast<void**>(fresh), 3);
+    }
+    check_conservation(cable);
+  }
+}
+
+/// Received payloads on the card, copied, cloned, cut and freed: they stay what their pool made.
+TEST(DriverCases, DRV_20_PinnedBuffersSurviveCopiesClonesAndCuts) {
+  Cable cable({.arguments = "mode=nicmem,split=force,header=64,sram=64KiB", .ring = 8});
+  rte_mempool* const copies = cable.here.pool();
+  for (uint32_t i = 0; i < 200; ++i) {
+    rte_mbuf* const packet = carried(cable, frame(1000, i));
+    ASSERT_NE(packet, nullptr);
+    rte_mbuf* const payload = packet->next;
+    void* const address = payload->buf_addr;
+    const bool pinned = RTE_MBUF_HAS_PINNED_EXTBUF(payload);
+    EXPECT_EQ(pinned, cable.there.port().device->memory->contains(address));
+    rte_mbuf* const clone = rte_pktmbuf_clone(packet, copies);
+    rte_mbuf* const of_clone = rte_pktmbuf_clone(clone, copies);
+    rte_mbuf* const empty = rte_pktmbuf_copy(packet, copies, 0, 0);
+    rte_mbuf* const last = rte_pktmbuf_copy(packet, copies, 999, UINT32_MAX);
+    ASSERT_TRUE(clone && of_clone && empty && last);
+    EXPECT_EQ(empty->pkt_len, 0u);
+    EXPECT_EQ(empty->ol_flags & RTE_MBUF_F_EXTERNAL, 0u);
+    EXPECT_EQ(*rte_pktmbuf_mtod(last, uint8_t*), frame(1000, i)[999]);
+    rte_pktmbuf_trim(packet, 900);  // nothing is left of the payload but 36 bytes
+    for (rte_mbuf* one : {packet, empty, clone, last}) rte_pktmbuf_free(one);
+    EXPECT_EQ(bytes_of(of_clone), frame(1000, i));
+    ASSERT_EQ(cable.there.send(of_clone), 1);
+    cable.settle();
+    const auto back = cable.here.receive();
+    ASSERT_EQ(back.size(), 1u);
+    EXPECT_EQ(bytes_of(back[0]), frame(1000, i));
+    free_all(back);
+    rte_eth_tx_done_cleanup(cable.there.id(), 0, 0);  // asks for a completion
+    cable.there.step();
+    rte_eth_tx_done_cleanup(cable.there.id(), 0, 0);
+    EXPECT_EQ(payload->buf_addr, address);
+    EXPECT_EQ(RTE_MBUF_HAS_PINNED_EXTBUF(payload), pinned);
+    EXPECT_EQ((payload->ol_flags & RTE_MBUF_F_EXTERNAL) != 0, pinned);
+  }
+  check_conservation(cable);
+}
+
+/// Device memory as verbs sees it: region on it, region gone, memory gone. The warning was the
+/// kernel's; here keys and memory must not run out.
+TEST(DriverCases, DRV_23_DeviceMemoryRegionsComeAndGo) {
+  Cable cable({.arguments = "mode=host,sram=64KiB"});
+  nicmem_region held{};
+  for (uint32_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(rte_vdev_init("net_nicmem9", "cpu=none,wire=loop,sram=64KiB"), 0) << i;
+    uint16_t id = 0;
+    ASSERT_EQ(rte_eth_dev_get_port_by_name("net_nicmem9", &id), 0);
+    ASSERT_EQ(rte_pmd_nicmem_alloc(id, 4096, &held), 0) << i;  // all of it is one region
+    ASSERT_EQ(rte_pmd_nicmem_free(id, &held), 0);
+    ASSERT_EQ(rte_vdev_uninit("net_nicmem9"), 0);
+  }
+  check_conservation(cable);
+}
+
+/// Configured anew a thousand times, and the device removed a hundred times.
+TEST(DriverCases, DRV_26_AThousandConfigurationsLeaveHeapAndFilesFlat) {
+  size_t heap = 0, files = 0;
+  for (uint32_t device = 0; device < 12; ++device) {
+    {
+      Cable cable({.arguments = kNicmem});
+      size_t inner = 0;
+      for (uint32_t i = 0; i < 100; ++i) {
+        cable.there.stop();
+        ASSERT_EQ(cable.there.configure({.ring = static_cast<uint16_t>(32 << (i % 3))}), 0);
+        ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+        free_all({carried(cable, frame(500, i))});
+        if (i % 3 != 0) continue;
+        if (i == 3) inner = heap_bytes();
+        if (i > 3) {
+          ASSERT_EQ(heap_bytes(), inner) << i;
+        }
+      }
+      check_conservation(cable);
+    }
+    if (device == 1) heap = heap_bytes(), files = open_files();
+    if (device > 1) {
+      ASSERT_EQ(heap_bytes(), heap) << device;
+      ASSERT_EQ(open_files(), files) << device;
+    }
+  }
+}
+
+/// Sends ten frames and counts what comes back on a port that is plugged into itself.
+uint32_t ten_come_back(const TestPort& port) {
+  for (uint32_t i = 0; i < 10; ++i) EXPECT_EQ(port.send(port.packet(frame(200, i))), 1);
+  for (uint32_t i = 0; i < 8; ++i) port.step();
+  const auto packets = port.receive();
+  free_all(packets);
+  return static_cast<uint32_t>(packets.size());
+}
+
+TEST(DriverCases, DRV_28_EveryWireCarriesAfterARestart) {
+  {
+    SCOPED_TRACE("wire=loop");
+    TestPort port("net_nicmem0", "loop", {.arguments = "mode=host,promiscuous=1"});
+    for (uint32_t i = 0; i < 20; ++i) {
+      EXPECT_EQ(ten_come_back(port), 10u) << i;
+      port.stop();
+      ASSERT_EQ(rte_eth_dev_start(port.id()), 0);
+    }
+    port.expect_conserved();
+  }
+  {
+    SCOPED_TRACE("wire=pair");
+    Cable cable({.arguments = kNicmem});
+    for (uint32_t i = 0; i < 20; ++i) {
+      cable.there.stop();
+      ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+      for (uint32_t k = 0; k < 10; ++k) free_all({carried(cable, frame(300, k))});
+    }
+    check_conservation(cable);
+  }
+  {
+    SCOPED_TRACE("wire=ethdev");
+    ASSERT_EQ(rte_vdev_init("net_ring_drv28", nullptr), 0);  // a ring: what is sent comes back
+    {
+      TestPort port("net_nicmem0", "ethdev:net_ring_drv28",
+                    {.arguments = "mode=host,promiscuous=1"});
+      for (uint32_t i = 0; i < 20; ++i) {
+        EXPECT_EQ(ten_come_back(port), 10u) << i;
+        port.stop();
+        ASSERT_EQ(rte_eth_dev_start(port.id()), 0);
+      }
+    }
+    rte_vdev_uninit("net_ring_drv28");
+  }
+  {
+    SCOPED_TRACE("wire=gen");
+    TestPort port("net_nicmem0", "gen", {.arguments = "mode=host,promiscuous=1"});
+    for (uint32_t i = 0; i < 20; ++i) {
+      port.step(32);
+      const auto packets = port.receive();
+      EXPECT_GE(packets.size(), 10u) << i;
+      free_all(packets);
+      port.stop();
+      ASSERT_EQ(rte_eth_dev_start(port.id()), 0);
+    }
+  }
+}
+
+TEST(DriverCases, DRV_40_EachSegmentIsCopiedExactly) {
+  for (const char* arguments : {"mode=host", "mode=nicmem,tx_inline=18", "mode=nicmem,header=64",
+                                "mode=host,tx_inline=512"}) {
+    SCOPED_TRACE(arguments);
+    Cable cable({.arguments = "mode=host"}, {.arguments = arguments});
+    for (uint32_t i = 0; i < 64; ++i) {
+      rte_mbuf* const chain = cable.here.packet(frame(60, i), {10, 20, 30});
+      // what lies behind each segment must not leave
+      for (rte_mbuf* one = chain; one != nullptr; one = one->next)
+        std::memset(rte_pktmbuf_mtod_offset(one, void*, one->data_len), 0xee, 64);
+      ASSERT_EQ(cable.here.send(chain), 1);
+      cable.settle();
+      const auto packets = cable.there.receive();
+      ASSERT_EQ(packets.size(), 1u);
+      EXPECT_EQ(bytes_of(packets[0]), frame(60, i));
+      free_all(packets);
+    }
+    check_conservation(cable);
+  }
+}
+
+/// Two threads make and destroy rules of one port at once. Between processes the driver has no lock
+/// to share: a secondary has no flow operations at all (secondary.cc).
+TEST(DriverCases, DRV_43_TwoThreadsMakeRulesAtOnce) {
+  Cable cable({.arguments = "mode=host"});
+  const uint16_t id = cable.there.id();
+  std::atomic<uint32_t> failed{0};
+  const auto churn = [&](uint16_t port) {
+    const rte_flow_attr attributes{.ingress = 1};
+    rte_flow_item_udp udp{};
+    udp.hdr.dst_port = rte_cpu_to_be_16(port);
+    rte_flow_item_udp mask{};
+    mask.hdr.dst_port = 0xffff;
+    const rte_flow_item items[] = {
+        {.type = RTE_FLOW_ITEM_TYPE_ETH, .spec = nullptr, .last = nullptr, .mask = nullptr},
+        {.type = RTE_FLOW_ITEM_TYPE_IPV4, .spec = nullptr, .last = nullptr, .mask = nullptr},
+        {.type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp, .last = nullptr, .mask = &mask},
+        {.type = RTE_FLOW_ITEM_TYPE_END, .spec = nullptr, .last = nullptr, .mask = nullptr}};
+    const rte_flow_action actions[] = {{.type = RTE_FLOW_ACTION_TYPE_DROP, .conf = nullptr},
+                                       {.type = RTE_FLOW_ACTION_TYPE_END, .conf = nullptr}};
+    for (uint32_t i = 0; i < 500; ++i) {
+      rte_flow_error error{};
+      rte_flow* const first = rte_flow_create(id, &attributes, items, actions, &error);
+      rte_flow* const second = rte_flow_create(id, &attributes, items, actions, &error);
+      if (first == nullptr || second == nullptr || rte_flow_destroy(id, first, &error) != 0 ||
+          rte_flow_destroy(id, second, &error) != 0)
+        ++failed;
+    }
+  };
+  { const std::jthread one(churn, uint16_t{1}), other(churn, uint16_t{2}); }
+  EXPECT_EQ(failed, 0u);
+  EXPECT_EQ(cable.there.port().flows.size(), 0u);
+  free_all({carried(cable, frame(300))});
+  check_conservation(cable);
+}
+
+TEST(DriverCases, DRV_47_DescriptorsBeyondTheRingAreRefused) {
+  Cable cable({.arguments = kNicmem, .ring = 64});
+  const uint16_t id = cable.there.id(), from = cable.here.id();
+  EXPECT_EQ(rte_eth_rx_queue_count(id, 0), 0);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(id, 0, 0), RTE_ETH_RX_DESC_AVAIL);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(id, 0, 63), RTE_ETH_RX_DESC_AVAIL);
+  for (const uint16_t beyond : std::initializer_list<uint16_t>{64, 65, 65535}) {
+    EXPECT_EQ(rte_eth_rx_descriptor_status(id, 0, beyond), -EINVAL);
+    EXPECT_EQ(rte_eth_tx_descriptor_status(id, 0, beyond), -EINVAL);
+  }
+  for (const uint16_t queue : std::initializer_list<uint16_t>{1, 99}) {
+    EXPECT_EQ(rte_eth_rx_descriptor_status(id, queue, 0), -EINVAL);
+    EXPECT_EQ(rte_eth_tx_descriptor_status(id, queue, 0), -EINVAL);
+    EXPECT_EQ(rte_eth_rx_queue_count(id, queue), -EINVAL);
+  }
+  rte_eth_rxq_info info{};
+  EXPECT_EQ(rte_eth_rx_queue_info_get(65535, 0, &info), -ENODEV);
+  for (uint32_t i = 0; i < 5; ++i) ASSERT_EQ(cable.here.send(cable.here.packet(frame(90, i))), 1);
+  EXPECT_EQ(rte_eth_tx_descriptor_status(from, 0, 58), RTE_ETH_TX_DESC_DONE);
+  EXPECT_EQ(rte_eth_tx_descriptor_status(from, 0, 59), RTE_ETH_TX_DESC_FULL);
+  cable.settle();
+  EXPECT_EQ(rte_eth_rx_queue_count(id, 0), 5);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(id, 0, 4), RTE_ETH_RX_DESC_DONE);
+  EXPECT_EQ(rte_eth_rx_descriptor_status(id, 0, 5), RTE_ETH_RX_DESC_AVAIL);
+  free_all(cable.there.receive());
+  rte_eth_tx_done_cleanup(from, 0, 0);
+  rte_eth_tx_done_cleanup(from, 0, 0);
+  cable.here.step();
+  rte_eth_tx_done_cleanup(from, 0, 0);
+  EXPECT_EQ(rte_eth_tx_descriptor_status(from, 0, 63), RTE_ETH_TX_DESC_DONE);
+  ASSERT_EQ(rte_eth_dev_rx_queue_stop(id, 0), 0);
+  EXPECT_EQ(rte_eth_rx_queue_count(id, 0), 0);
+  ASSERT_EQ(rte_eth_dev_rx_queue_start(id, 0), 0);
+  check_conservation(cable);
+}
+
+/// The driver's own bulk functions, with a cache that has less than is asked for.
+TEST(DriverCases, DRV_50_BulkGetsTakeTheCacheAndTheRing) {
+  rte_mempool* const pool = rte_pktmbuf_pool_create("drv50", 64, 32, 0, 2176, SOCKET_ID_ANY);
+  ASSERT_NE(pool, nullptr);
+  std::vector<rte_mbuf*> packets(65);
+  for (uint32_t round = 0; round < 3; ++round) {
+    ASSERT_TRUE(pmd::get_bulk(pool, packets.data(), 50)) << round;
+    ASSERT_TRUE(pmd::get_bulk(pool, packets.data() + 50, 14)) << round;
+    EXPECT_FALSE(pmd::get_bulk(pool, packets.data() + 64, 1));
+    EXPECT_EQ(std::set<rte_mbuf*>(packets.begin(), packets.begin() + 64).size(), 64u);
+    pmd::put_bulk(pool, packets.data(), 10);
+    EXPECT_EQ(pmd::get_up_to(pool, packets.data(), 11), 10u);
+    for (uint32_t i = 0; i < 64; i += 16) pmd::put_bulk(pool, packets.data() + i, 16);
+    EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+  }
+  rte_mempool_free(pool);
+}
+
+}  // namespace
+}  // namespace nicmem::test
