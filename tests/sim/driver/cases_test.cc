@@ -49,6 +49,39 @@ std::string rx_mode(uint16_t port) {
   return mode.info;
 }
 
+/// The key of an entry is that of the buffer's own pool, whichever segment the pool is for.
+TEST(DriverCases, DRV_01_KeysFollowEachBuffersPool) {
+  Cable cable({.arguments = "mode=nicmem,sram=256KiB,split=auto", .ring = 32});
+  nicmem_region region{};
+  ASSERT_EQ(rte_pmd_nicmem_alloc(cable.there.id(), 64 * 2048, &region), 0);
+  rte_pktmbuf_extmem memory{nicmem_pointer(&region), RTE_BAD_IOVA, region.size, 2048};
+  rte_mempool* const card = rte_pktmbuf_pool_create_extbuf("drv01", 63, 0, 0, 2048, 0, &memory, 1);
+  ASSERT_NE(card, nullptr);
+  rte_mempool* const host = cable.there.pool();
+  for (const bool swapped : {false, true, false}) {
+    cable.there.stop();
+    ASSERT_EQ(cable.there.configure(
+                  {.ring = 32,
+                   .rx_offloads = RTE_ETH_RX_OFFLOAD_BUFFER_SPLIT | RTE_ETH_RX_OFFLOAD_SCATTER,
+                   .segments = {{.mp = swapped ? card : host, .length = 64},
+                                {.mp = swapped ? host : card}}}),
+              0);
+    ASSERT_EQ(rte_eth_dev_start(cable.there.id()), 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+      rte_mbuf* const packet = carried(cable, frame(600, i));
+      ASSERT_NE(packet, nullptr);
+      EXPECT_EQ(packet->pool, swapped ? card : host);
+      EXPECT_EQ(packet->next->pool, swapped ? host : card);
+      rte_pktmbuf_free(packet);
+    }
+    EXPECT_EQ(cable.there.xstat("rx_wqe_error"), 0u);
+    check_conservation(cable, {}, {card});
+  }
+  cable.there.stop();
+  rte_mempool_free(card);
+  EXPECT_EQ(rte_pmd_nicmem_free(cable.there.id(), &region), 0);
+}
+
 /// No vector and no multi-packet receive function exists, whatever the program asks for; queue
 /// information says which one runs.
 TEST(DriverCases, DRV_02_SplitIsScalarAndSaysSo) {
