@@ -76,6 +76,7 @@ class FaultyPort {
     rte_eth_conf conf{};
     conf.rxmode.mtu = mtu;
     conf.rxmode.offloads = shape_.rx_offloads;
+    conf.intr_conf.lsc = conf.intr_conf.rmv = 1;
     if (queues > 1) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     if (queues > 1) conf.rx_adv_conf.rss_conf.rss_hf = RTE_ETH_RSS_IP;
     if (const int error = rte_eth_dev_configure(id_, queues, queues, &conf); error != 0)

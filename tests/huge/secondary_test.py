@@ -106,12 +106,12 @@ def drv_41_secondary_outlives_primary(primary):
 
 def main():
     if not PAGES.exists() or int(PAGES.read_text()) < WANTED:
-        print(f"skipped: needs {WANTED} free huge pages of 2 MiB (scripts/hugepages.sh)")
+        print(f"SKIP: needs {WANTED} free huge pages of 2 MiB (scripts/hugepages.sh)")
         return SKIPPED
     mounted = subprocess.run(["mount", "-t", "hugetlbfs", "-o", "pagesize=2M", "nicmem-test",
                               HUGE.name], stderr=subprocess.DEVNULL)
     if mounted.returncode != 0:
-        print("skipped: needs root, to mount a hugetlbfs")
+        print("SKIP: needs root, to mount a hugetlbfs")
         return SKIPPED
     primary = Primary()
     try:

@@ -99,6 +99,48 @@ void txq_info(rte_eth_dev* dev, uint16_t index, rte_eth_txq_info* out) {
   out->conf.tx_deferred_start = queue.deferred ? 1 : 0;
 }
 
+int rx_burst_mode(rte_eth_dev* dev, uint16_t /*queue*/, rte_eth_burst_mode* out) {
+  const char* text = "Scalar, any segments";
+  if (dev->rx_pkt_burst == rx_burst_for(1)) text = "Scalar, one buffer a frame";
+  if (dev->rx_pkt_burst == rx_burst_for(2)) text = "Scalar, header and payload";
+  std::snprintf(out->info, sizeof out->info, "%s", text);
+  return 0;
+}
+
+int tx_burst_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* out) {
+  std::snprintf(out->info, sizeof out->info, "Scalar, %u bytes inlined",
+                tx_queue(dev, queue)->data.inline_bytes);
+  return 0;
+}
+
+uint32_t rx_queue_count(void* queue) {
+  if (queue == nullptr) return static_cast<uint32_t>(-EINVAL);
+  uint32_t count = 0;
+  while (rx_descriptor_status(queue, static_cast<uint16_t>(count)) == RTE_ETH_RX_DESC_DONE) ++count;
+  return count;
+}
+
+int rx_descriptor_status(void* queue, uint16_t offset) {
+  if (queue == nullptr) return -EINVAL;  // ethdev looks at nothing
+  const RxQueue& q = static_cast<RxQueueConfig*>(queue)->data;
+  if (offset >= q.depth) return -EINVAL;
+  if (q.cqes == nullptr) return RTE_ETH_RX_DESC_UNAVAIL;
+  const uint32_t index = q.head + offset;
+  const hw::Cqe& cqe = q.cqes[index & (q.cq_depth - 1)];
+  return hw::software_owns(hw::load_op_own(cqe), index, q.cq_depth) ? RTE_ETH_RX_DESC_DONE
+                                                                    : RTE_ETH_RX_DESC_AVAIL;
+}
+
+int tx_descriptor_status(void* queue, uint16_t offset) {
+  if (queue == nullptr) return -EINVAL;
+  const auto& config = *static_cast<TxQueueConfig*>(queue);
+  if (offset >= config.descriptors) return -EINVAL;
+  const TxQueue& q = config.data;
+  if (q.sent == nullptr) return RTE_ETH_TX_DESC_UNAVAIL;
+  const uint32_t used = q.sent_head - q.sent_done;
+  return offset + used < config.descriptors ? RTE_ETH_TX_DESC_DONE : RTE_ETH_TX_DESC_FULL;
+}
+
 int fw_version(rte_eth_dev* dev, char* out, size_t size) {
   const Port& port = port_of(dev);
   if (!port.device) return -EIO;

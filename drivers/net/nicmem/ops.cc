@@ -26,6 +26,8 @@ eth_dev_ops make_ops() {
   ops.dev_ptypes_set = ptypes_set;
   ops.rxq_info_get = locked<rxq_info>;
   ops.txq_info_get = locked<txq_info>;
+  ops.rx_burst_mode_get = locked<rx_burst_mode>;
+  ops.tx_burst_mode_get = locked<tx_burst_mode>;
   ops.fw_version_get = locked<fw_version>;
   ops.eth_dev_priv_dump = locked<priv_dump>;
 

@@ -116,6 +116,15 @@ const uint32_t* supported_ptypes(rte_eth_dev* dev);
 int ptypes_set(rte_eth_dev* dev, uint32_t mask);
 void rxq_info(rte_eth_dev* dev, uint16_t index, rte_eth_rxq_info* out);
 void txq_info(rte_eth_dev* dev, uint16_t index, rte_eth_txq_info* out);
+int rx_burst_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* out);
+int tx_burst_mode(rte_eth_dev* dev, uint16_t queue, rte_eth_burst_mode* out);
+/// Completions that wait to be polled. [rte_eth_rx_queue_count]
+uint32_t rx_queue_count(void* queue);
+/// Of the `offset`-th WQE to be polled: -EINVAL beyond the ring. [rte_eth_rx_descriptor_status]
+int rx_descriptor_status(void* queue, uint16_t offset);
+/// Of the place of the `offset`-th next packet, as far as completions have been polled: -EINVAL
+/// beyond the ring. [rte_eth_tx_descriptor_status]
+int tx_descriptor_status(void* queue, uint16_t offset);
 int fw_version(rte_eth_dev* dev, char* out, size_t size);
 int priv_dump(rte_eth_dev* dev, FILE* file);
 

@@ -64,6 +64,9 @@ int probe(rte_vdev_device* vdev) {
   dev->dev_ops = &kOps;
   dev->rx_pkt_burst = rx_burst_for(0);
   dev->tx_pkt_burst = tx_burst;
+  dev->rx_queue_count = rx_queue_count;
+  dev->rx_descriptor_status = rx_descriptor_status;
+  dev->tx_descriptor_status = tx_descriptor_status;
   rte_eth_dev_probing_finish(dev);
   return 0;
 }

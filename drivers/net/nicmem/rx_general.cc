@@ -103,7 +103,8 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
   const auto syndrome = static_cast<hw::Syndrome>(error.syndrome);
   ++q.counters.errors;
   if (syndrome == hw::Syndrome::kFlushed) ++q.counters.flushed;
-  return syndrome != hw::Syndrome::kLocalLength;
+  return syndrome == hw::Syndrome::kLocalQpOperation ||
+         syndrome == hw::Syndrome::kLocalProtection || syndrome == hw::Syndrome::kFlushed;
 }
 
 /// Every WQE is written again, for what is wrong with one may be in its bytes.

@@ -63,11 +63,12 @@ inline void check_buffers(std::initializer_list<const TestPort*> ports,
 /// Frames of one port, its receive queues polled empty.
 inline void check_frames(const TestPort& port) {
   const auto x = [&port](const char* name) { return port.xstat(name); };
-  EXPECT_EQ(x("rx_device_frames"), x("rx_good_packets") + x("rx_no_mbuf") + x("rx_stopped"));
+  EXPECT_EQ(x("rx_device_frames"),
+            x("rx_good_packets") + x("rx_no_mbuf") + x("rx_stopped") + x("rx_stuck"));
   EXPECT_EQ(x("tx_good_packets"), x("tx_device_frames") + x("tx_wire_drops"));
   EXPECT_EQ(x("tx_errors"), x("tx_wqe_error") + x("tx_foreign_memory") + x("tx_unknown_memory") +
                                 x("tx_too_many_segments") + x("tx_empty") + x("tx_bad_length") +
-                                x("tx_stopped"));
+                                x("tx_bad_offload") + x("tx_stopped"));
 }
 
 /// Everything that `from` has put on the cable arrived at `to`, or is counted there.

@@ -74,6 +74,11 @@ TEST(DriverDevargs, GoodValuesAreTaken) {
                            "rate=1",
                            "rate=1000000000",
                            "seed=0",
+                           "fault=none",
+                           "fault=allocation@1",
+                           "fault=dma@2+",
+                           "fault=completion@18446744073709551615+",
+                           "fault=doorbell@18446744073709551615",
                            "mode=nicmem,,header=64",
                            "mode=nicmem,header=64,"}) {
     const auto parsed = parse(text);
@@ -131,6 +136,16 @@ TEST(DriverDevargs, BadValuesAreErrorsThatNameKeyValueAndWhatIsAccepted) {
       {"rate=0", "1..1000000000"},
       {"rate=1000000001", "1..1000000000"},
       {"seed=-1", "0.."},
+      {"fault=", "allocation@K, dma@K, completion@K, doorbell@K"},
+      {"fault=dma", "dma@K"},
+      {"fault=dma@", "dma@K"},
+      {"fault=dma@0", "from 1"},
+      {"fault=dma@-1", "from 1"},
+      {"fault=dma@1-", "K+"},
+      {"fault=dma@18446744073709551616", "from 1"},
+      {"fault=none@1", "none"},
+      {"fault=power@1", "completion@K"},
+      {"mprq_en=1", "unknown"},  // DRV-02: there is no multi-packet receive to ask for
       {"header", "key=value"},
       {"=1", "unknown"},
       {"mode=host,mode=host", "twice"},
