@@ -101,8 +101,8 @@ class Examples(unittest.TestCase):
                     expected[sent[0]].append(sent[1])
         program = Program(name, folder, [folder / f"in{port}.pcap" for port in PORTS], mode,
                           arguments(folder) if callable(arguments) else arguments, more_vdevs)
-        stats = program.wait_for([len(captures.accepted(offered[port], MAX_FRAME)) for port in PORTS],
-                                 [len(expected[port]) for port in PORTS])
+        taken = [len(captures.accepted(offered[port], MAX_FRAME)) for port in PORTS]
+        stats = program.wait_for(taken, [len(expected[port]) for port in PORTS])
         ended, output = program.stop()
         self.assertEqual(ended, status, output)
         in_flight = sum(x["tx_in_flight"] for x in stats)

@@ -136,13 +136,17 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<size_t, Error>>
   return name;
 }
 const auto kAllShapes = testing::Range(size_t{0}, std::size(kShapes));
+/// Two rings into one completion queue (shape 1) have tests of their own: spill_test.cc, DRV_01.
+const auto kOneRingShapes = testing::Values(size_t{0}, size_t{2}, size_t{3}, size_t{4});
+
 INSTANTIATE_TEST_SUITE_P(
     Classes, FaultReceiveSyndrome,
-    testing::Combine(kAllShapes, testing::Values(Error{hw::Syndrome::kLocalLength, false, 0},
-                                                 Error{hw::Syndrome::kLocalQpOperation, true, 1},
-                                                 Error{hw::Syndrome::kLocalProtection, true, 1},
-                                                 Error{hw::Syndrome::kFlushed, true, 1},
-                                                 Error{kUnknown, false, 0})),
+    testing::Combine(kOneRingShapes,
+                     testing::Values(Error{hw::Syndrome::kLocalLength, false, 0},
+                                     Error{hw::Syndrome::kLocalQpOperation, true, 1},
+                                     Error{hw::Syndrome::kLocalProtection, true, 1},
+                                     Error{hw::Syndrome::kFlushed, true, 1},
+                                     Error{kUnknown, false, 0})),
     name_of_case);
 INSTANTIATE_TEST_SUITE_P(
     Classes, FaultSendSyndrome,

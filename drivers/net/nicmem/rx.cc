@@ -30,15 +30,18 @@ uint32_t count_good(const hw::Cqe* cqes, uint32_t most, uint8_t good) {
 
 /// Fresh payload buffers for a run.
 struct Payloads {
-  rte_mbuf* mbufs[kRun];
-  uint32_t on_card = 0;  // the first ones; the rest are of the spill pool
+  rte_mbuf* own[kRun];
+  rte_mbuf** mbufs = own;  // where they stand, until another is got from or given to their pool
+  uint32_t on_card = 0;    // the first ones; the rest are of the spill pool
 };
 
 /// nicmem first, host memory for the rest. [DESIGN.md 5, spill=sw]
 bool take_payloads(const RxQueue& q, Payloads& fresh, uint32_t count) {
   rte_mempool* const pool = q.windows[1].pool;
   fresh.on_card = count;
-  if (q.spill_window.pool == nullptr) return get_bulk(pool, fresh.mbufs, count);
+  fresh.mbufs = get_in_place(pool, fresh.own, count);
+  if (fresh.mbufs != nullptr || q.spill_window.pool == nullptr) return fresh.mbufs != nullptr;
+  fresh.mbufs = fresh.own;
   const uint32_t first = fresh.on_card = get_up_to(pool, fresh.mbufs, count);
   if (first == count || get_bulk(q.spill_window.pool, fresh.mbufs + first, count - first))
     return true;
@@ -195,9 +198,10 @@ Total chain_payloads(const RxQueue& q, const Run& run, rte_mbuf* const* out,
 /// Takes good completions of a queue that parts header and payload. False: a pool is dry.
 bool take_split(RxQueue& q, const Run& run, rte_mbuf** out) {
   Payloads fresh;
-  if (!take_payloads(q, fresh, run.count)) return false;
-  if (!exchange_first(q, run.first, out, run.count)) {
-    put_unused(q, fresh, 0, run.count);
+  if (!exchange_first(q, run.first, out, run.count)) return false;
+  if (!take_payloads(q, fresh, run.count)) {
+    put_bulk(q.windows[0].pool, run.first, run.count);
+    std::copy_n(out, run.count, run.first);
     return false;
   }
   constexpr uint32_t kStride = hw::receive_wqe_stride(2);
@@ -230,7 +234,7 @@ uint32_t take_run(RxQueue& q, rte_mbuf** out, uint32_t most) {
   const uint32_t to_end =
       std::min(q.depth - (q.head & (q.depth - 1)), q.cq_depth - (q.head & (q.cq_depth - 1)));
   const uint32_t count = count_good(q.cqes + (q.head & (q.cq_depth - 1)),
-                                    std::min({most, to_end, kRun}), good_on_this_lap(q));
+                                    std::min(std::min(most, to_end), kRun), good_on_this_lap(q));
   if (count == 0) return 0;
   const Run run(q, count);
   if (!(kSegments == 1 ? take_whole(q, run, out) : take_split(q, run, out))) return 0;

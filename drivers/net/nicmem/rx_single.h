@@ -33,7 +33,9 @@ void post(RxQueue& queue, uint32_t index, const Replacements& fresh, uint32_t co
 /// Chains the buffers that a frame of `bytes` fills and counts where its payload lies.
 void chain(RxQueue& queue, rte_mbuf* const* segments, uint32_t count, uint32_t bytes);
 
-/// Counts a failed WQE. True: the device has stopped the queue.
+/// Counts a failed WQE; its buffers stay posted. True: the device has stopped the queue. A syndrome
+/// that nobody knows costs its frame: if the queue has stopped, what is flushed behind it tells.
+/// [as DPDK's mlx5_rx_err_handle]
 bool stopped_by_error(RxQueue& queue, const hw::Cqe& cqe);
 
 /// Starts the queue anew with the buffers it has. If the device refuses (false), look_for_trouble()

@@ -117,11 +117,6 @@ uint16_t tx_prepare(void* queue, rte_mbuf** packets, uint16_t count);
 /// kMaxTxBlocks. tx_general.cc
 void send_general(TxQueue& queue, rte_mbuf* packet);
 
-/// Asks for a completion of the newest WQE, which has not been rung for yet. tx_complete.cc
-void signal_newest(TxQueue& queue);
-/// Record, fence, register. tx_complete.cc
-void ring(TxQueue& queue);
-
 /// Polls completions; frees at most `limit` packets (0: all) that are done. Returns how many.
 uint32_t reclaim(TxQueue& queue, uint32_t limit);
 /// The same, for a queue that may stand still: if packets wait behind the last completion that was

@@ -6,7 +6,7 @@
 
 #include "bulk.h"
 #include "log.h"
-#include "tx.h"
+#include "tx_wqe.h"
 
 namespace nicmem::pmd {
 namespace {
@@ -54,8 +54,8 @@ bool is_sole_pinned(const rte_mbuf& segment) {
 template <bool kPinned>
 uint32_t free_alike(rte_mbuf* const* packets, uint32_t count, rte_mempool* header_pool,
                     rte_mempool* payload_pool) {
-  rte_mbuf* payloads[kRun];
-  rte_mbuf** chained = payloads;
+  Collector<kRun> payloads(payload_pool, count);
+  rte_mbuf** chained = payloads.start();
   rte_mbuf* const* packet = packets;
   for (rte_mbuf* const* const end = packets + count; packet != end; ++packet) {
     rte_mbuf& header = **packet;
@@ -71,8 +71,8 @@ uint32_t free_alike(rte_mbuf* const* packets, uint32_t count, rte_mempool* heade
       break;
     }
   }
+  payloads.give_back(chained);  // first: both pools may be one
   put_bulk(header_pool, packets, static_cast<uint32_t>(packet - packets));
-  put_bulk(payload_pool, payloads, static_cast<uint32_t>(chained - payloads));
   return static_cast<uint32_t>(packet - packets);
 }
 
@@ -91,7 +91,7 @@ void free_packets(TxQueue& q, uint32_t count) {
   while (q.sent_tail != end) {
     const uint32_t to_end = q.depth - (q.sent_tail & (q.depth - 1));
     rte_mbuf** const oldest = &q.sent_slot(q.sent_tail);
-    const uint32_t freed = free_run(oldest, std::min({end - q.sent_tail, to_end, kRun}));
+    const uint32_t freed = free_run(oldest, std::min(std::min(end - q.sent_tail, to_end), kRun));
     if (freed == 0) rte_pktmbuf_free(*oldest);
     q.sent_tail += std::max(1u, freed);
   }
@@ -166,21 +166,6 @@ void skip_lost_completions(TxQueue& q) {
 }
 
 }  // namespace
-
-void signal_newest(TxQueue& q) {
-  auto& control = *reinterpret_cast<hw::ControlSegment*>(q.block(q.last_block));
-  control.fm_ce_se = hw::ControlSegment::Completion::set(0, hw::ControlSegment::kCompleteAlways);
-  q.signals[q.signal_head++ & (q.cq_depth - 1)] = {q.last_block, q.producer, q.sent_head};
-  q.unsignalled_packets = 0;
-  q.signalled_block = q.producer;
-}
-
-void ring(TxQueue& q) {
-  q.sq_producer->publish<NM_SQ_RECORD_RELEASE>(q.producer & 0xffff);
-  hw::flush_wc();
-  q.doorbell->ring(q.block(q.last_block));
-  ++q.counters.doorbells;
-}
 
 uint32_t reclaim(TxQueue& q, uint32_t limit) {
   const uint32_t start = q.cq_head;

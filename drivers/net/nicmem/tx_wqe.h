@@ -73,4 +73,21 @@ inline void commit(TxQueue& q, rte_mbuf* packet, uint32_t segments) {
   note(q, 1, q.producer, q.producer + hw::send_wqe_blocks(segments), packet->pkt_len);
 }
 
+/// Asks for a completion of the newest WQE, which has not been rung for yet.
+inline void signal_newest(TxQueue& q) {
+  auto& control = *reinterpret_cast<hw::ControlSegment*>(q.block(q.last_block));
+  control.fm_ce_se = hw::ControlSegment::Completion::set(0, hw::ControlSegment::kCompleteAlways);
+  q.signals[q.signal_head++ & (q.cq_depth - 1)] = {q.last_block, q.producer, q.sent_head};
+  q.unsignalled_packets = 0;
+  q.signalled_block = q.producer;
+}
+
+/// Record, fence, register.
+inline void ring(TxQueue& q) {
+  q.sq_producer->publish<NM_SQ_RECORD_RELEASE>(q.producer & 0xffff);
+  hw::flush_wc();
+  q.doorbell->ring(q.block(q.last_block));
+  ++q.counters.doorbells;
+}
+
 }  // namespace nicmem::pmd
