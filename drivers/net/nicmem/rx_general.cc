@@ -194,6 +194,8 @@ void look_for_trouble(RxQueue& q) {
   uint32_t later = 1;
   while (later < q.cq_depth && !is_there(q, q.head + later)) ++later;
   if (is_there(q, q.head) || (later == q.cq_depth && !q.broken)) return;
+  // stopped first: what would complete between the count and the reset would be in neither
+  if (q.queue != nullptr && !q.queue->stop()) return;
   const RxCounters before = q.counters;
   static_cast<void>(count_left(q));
   if (!recover(q)) {

@@ -76,7 +76,6 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
   uint32_t unsignalled_packets = 0;  // since the last WQE that asked for a completion
   uint32_t signalled_block = 0;      // `producer` behind that WQE
   uint32_t signal_packets = kSignalPackets;
-  uint32_t number = 0;
   hw::DoorbellRecord* sq_producer = nullptr;
   hw::DoorbellRegister* doorbell = nullptr;
 

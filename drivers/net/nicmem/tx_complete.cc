@@ -115,7 +115,8 @@ void complete(TxQueue& q, uint32_t block) {
   }
 }
 
-/// How many WQEs lie before `block`: they are walked, for nobody noted where each starts.
+/// How many packets' WQEs lie before `block`: they are walked, for nobody noted where each starts.
+/// (No NOP is among them: each asks for a completion, which has moved `consumer` behind it.)
 uint32_t wqes_before(TxQueue& q, uint32_t block) {
   uint32_t count = 0;
   for (uint32_t at = q.consumer; static_cast<int32_t>(block - at) > 0; ++count) {

@@ -61,7 +61,6 @@ Result<void> create_tx_queue(Port& port, TxQueueConfig& queue) {
   data.plain_blocks = hw::send_wqe_blocks(hw::send_wqe_segments(data.inline_bytes, 2));
   data.max_frame_bytes = max_frame_of(port.ethdev->data->mtu);
   data.max_plain_bytes = data.max_frame_bytes - static_cast<uint32_t>(sizeof(hw::EtherHeader));
-  data.number = queue.sq->number;
   data.number_field = hw::ControlSegment::QueueNumber::set(0, queue.sq->number);
   data.wqes = queue.sq->ring.data();
   data.sq_producer = queue.sq->producer;
