@@ -5,29 +5,23 @@
 //   model_rx [SECONDS]        Mpps and ns a frame of step() alone, one line for each case
 //   model_rx once CASE N      N frames of a case, for an instruction count:
 //     valgrind --tool=callgrind --collect-atstart=no '--toggle-collect=*step_model*'
-#include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "hw/cqe.h"
 #include "hw/doorbell.h"
 #include "hw/wqe.h"
+#include "model_bench.h"
 #include "sim/generator.h"
-#include "sim/nic.h"
 
 namespace nicmem {
 namespace {
 
 constexpr uint32_t kDepth = 1024;
-constexpr uint32_t kBurst = 32;
 constexpr size_t kStride = 2048;
 
 struct Case {
@@ -42,15 +36,6 @@ constexpr std::array<Case, 6> kCases = {{
     {"1,500 B, split at 128", 1496, 128, 1, 1},
     {"1,500 B, 256 flows", 1496, 128, 1, 256},
 }};
-
-template <class T>
-T take(Result<T> result) {
-  NM_CHECK(result.has_value());
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-/// Not inlined, so that instructions can be counted from its start to its end.
-[[gnu::noinline]] size_t step_model(sim::Nic& nic, Nanos now) { return nic.step(now, kBurst); }
 
 /// A queue whose work requests have two entries: a header of `header_bytes` and the rest.
 class Queue {
@@ -137,34 +122,9 @@ class Bench {
   Nanos now_ = 0;
 };
 
-/// The median over bursts: a burst that was interrupted does not count.
-void measure(const Case& c, double seconds) {
-  Bench bench(c);
-  std::vector<uint64_t> bursts;
-  uint64_t total = 0;
-  while (static_cast<double>(total) < seconds * 1e9) {
-    bursts.push_back(bench.burst());
-    total += bursts.back();
-  }
-  const auto middle = bursts.begin() + static_cast<std::ptrdiff_t>(bursts.size() / 2);
-  std::nth_element(bursts.begin(), middle, bursts.end());
-  const double each = static_cast<double>(*middle) / kBurst;
-  std::printf("%-38s %7.2f Mpps %7.1f ns\n", c.name, 1e3 / each, each);
-}
-
 }  // namespace
 }  // namespace nicmem
 
 int main(int argc, char** argv) {
-  using namespace nicmem;
-  if (argc == 4 && std::string(argv[1]) == "once") {
-    const size_t which = std::strtoul(argv[2], nullptr, 10);
-    if (which >= kCases.size()) return 2;
-    Bench bench(kCases[which]);
-    for (uint64_t n = std::strtoull(argv[3], nullptr, 10) / kBurst; n > 0; --n) bench.burst();
-    return 0;
-  }
-  const double seconds = argc == 2 ? std::strtod(argv[1], nullptr) : 0.5;
-  for (const Case& c : kCases) measure(c, seconds);
-  return 0;
+  return nicmem::run_benchmark<nicmem::Bench>(nicmem::kCases, argc, argv);
 }
