@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rte_bus_vdev.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -36,6 +37,13 @@ inline constexpr Shape kShapes[] = {
     {"host", "mode=host,sram=64KiB", 2},
     {"host-scattered", "mode=host,sram=64KiB", 1, 512, RTE_ETH_RX_OFFLOAD_SCATTER},
 };
+
+/// A test's name for shape `index` of kShapes.
+inline std::string name_of_shape(size_t index) {
+  std::string name = kShapes[index].name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
 
 class FaultyPort {
  public:

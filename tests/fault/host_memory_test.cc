@@ -175,9 +175,7 @@ TEST_P(FaultHostMemory, AProbeThatFailsLeavesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FaultHostMemory, testing::Range(size_t{0}, std::size(kShapes)),
                          [](const testing::TestParamInfo<size_t>& shape) {
-                           std::string name = kShapes[shape.param].name;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
+                           return name_of_shape(shape.param);
                          });
 
 }  // namespace

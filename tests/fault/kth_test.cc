@@ -139,10 +139,8 @@ TEST_P(KthFault, IsSurvived) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<size_t, size_t>>& test) {
-  std::string name = std::string(kScenarios[std::get<0>(test.param)].name) + "_" +
-                     kShapes[std::get<1>(test.param)].name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return std::string(kScenarios[std::get<0>(test.param)].name) + "_" +
+         name_of_shape(std::get<1>(test.param));
 }
 INSTANTIATE_TEST_SUITE_P(All, KthFault,
                          testing::Combine(testing::Range(size_t{0}, std::size(kScenarios)),

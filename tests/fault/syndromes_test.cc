@@ -130,10 +130,8 @@ TEST_P(FaultSendSyndrome, IsCountedAndTheQueueIsReset) {
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<size_t, Error>>& test) {
   const auto& [shape, error] = test.param;
-  std::string name = std::string(name_of(error.syndrome)) +
-                     (error.device_stops ? "_stops_" : "_goes_on_") + kShapes[shape].name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return std::string(name_of(error.syndrome)) + (error.device_stops ? "_stops_" : "_goes_on_") +
+         name_of_shape(shape);
 }
 const auto kAllShapes = testing::Range(size_t{0}, std::size(kShapes));
 /// Two rings into one completion queue (shape 1) have tests of their own: spill_test.cc, DRV_01.

@@ -121,6 +121,13 @@ inline hw::ErrorCqe as_error(const hw::Cqe& entry) {
 inline hw::Syndrome syndrome_of(const hw::Cqe& entry) {
   return static_cast<hw::Syndrome>(as_error(entry).syndrome);
 }
+/// How the work requests that have completed ended; kNone: well.
+inline std::vector<hw::Syndrome> outcomes(Completions& completions) {
+  std::vector<hw::Syndrome> list;
+  while (const auto entry = completions.poll())
+    list.push_back(hw::is_error(entry->op_own) ? syndrome_of(*entry) : hw::Syndrome::kNone);
+  return list;
+}
 
 class Receiver {
  public:

@@ -138,7 +138,6 @@ struct Sender {
     data.depth = blocks;
     data.signal_packets = 2;
     data.inline_bytes = 18;
-    data.number = sq->number;
     data.wqes = sq->ring.data();
     data.sq_producer = sq->producer;
     data.doorbell = sq->doorbell;

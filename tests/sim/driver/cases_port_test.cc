@@ -2,30 +2,15 @@
 // Cases of the catalogue (README.md of this folder) about a port's life and its control side that
 // no other file here has.
 #include <rte_flow.h>
-#include <rte_malloc.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 #include "cases.h"
+#include "resources.h"
 
 namespace nicmem::test {
 namespace {
-
-size_t open_files() {
-  const std::filesystem::directory_iterator files("/proc/self/fd");
-  return static_cast<size_t>(std::distance(begin(files), end(files)));
-}
-
-size_t heap_bytes() {
-  size_t sum = 0;
-  for (int socket = 0; socket < RTE_MAX_NUMA_NODES; ++socket) {
-    rte_malloc_socket_stats stats{};
-    if (rte_malloc_get_socket_stats(socket, &stats) == 0) sum += stats.heap_allocsz_bytes;
-  }
-  return sum;
-}
 
 /// A packet that is not inlined, alone in its burst, again and again: each buffer comes back.
 TEST(DriverCases, DRV_16_AMillionSinglePacketsLeaveThePoolAsItWas) {

@@ -3,11 +3,8 @@
 // a wrong length, stops in the middle of traffic, changes of configuration, removal of a port.
 #include "conservation.h"
 
-#include <rte_malloc.h>
-
-#include <filesystem>
-
 #include "base/rng.h"
+#include "resources.h"
 #include "support/seed.h"
 
 namespace nicmem::test {
@@ -38,20 +35,6 @@ void offer(const Cable& cable, uint32_t count, uint32_t size) {
     if (i % 16 == 15) cable.settle();
   }
   cable.settle();
-}
-
-size_t open_files() {
-  const std::filesystem::directory_iterator files("/proc/self/fd");
-  return static_cast<size_t>(std::distance(begin(files), end(files)));
-}
-
-size_t heap_bytes() {
-  size_t sum = 0;
-  for (int socket = 0; socket < RTE_MAX_NUMA_NODES; ++socket) {
-    rte_malloc_socket_stats stats{};
-    if (rte_malloc_get_socket_stats(socket, &stats) == 0) sum += stats.heap_allocsz_bytes;
-  }
-  return sum;
 }
 
 TEST(DriverConservation, DRV_32_DryPoolsOfEitherKindNeverMixFramesNorShrinkTheRing) {

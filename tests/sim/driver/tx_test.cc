@@ -185,5 +185,56 @@ TEST(DriverTx, DRV_49_BurstsOfAnySizeAndNoAllocation) {
   }
 }
 
+/// Which of these packets rte_eth_tx_prepare() stops at, and why.
+void expect_stops(const Cable& cable, rte_mbuf* packet, int error) {
+  rte_mbuf* packets[] = {cable.here.packet(frame(100)), packet, cable.here.packet(frame(100))};
+  rte_errno = 0;
+  EXPECT_EQ(rte_eth_tx_prepare(cable.here.id(), 0, packets, 3), error == 0 ? 3 : 1);
+  EXPECT_EQ(rte_errno, error);
+  rte_pktmbuf_free_bulk(packets, 3);
+}
+
+rte_mbuf* with_offload(const Cable& cable, uint32_t bytes, uint64_t flags) {
+  rte_mbuf* const packet = cable.here.packet(frame(bytes));
+  packet->ol_flags |= flags;
+  packet->l2_len = 14;
+  packet->l3_len = 20;
+  packet->l4_len = 20;
+  packet->tso_segsz = 500;
+  return packet;
+}
+
+TEST(DriverTx, DRV_13_PrepareStopsAtWhatBurstWouldDrop) {
+  for (const char* arguments : {"mode=host", "mode=nicmem,header=64"}) {
+    const Cable cable = sender(arguments);
+    expect_stops(cable, cable.here.packet(frame(9622)), 0);
+    expect_stops(cable, cable.here.packet(frame(9623)), EINVAL);
+    expect_stops(cable, cable.here.packet(frame(14)), 0);
+    expect_stops(cable, cable.here.packet(frame(13)), EINVAL);
+    expect_stops(cable, cable.here.packet({}, {0}), EINVAL);
+    expect_stops(cable, cable.here.packet(frame(58 * 20), std::vector<uint32_t>(58, 20)), 0);
+    expect_stops(cable, cable.here.packet(frame(62 * 20), std::vector<uint32_t>(62, 20)), EINVAL);
+    cable.here.expect_conserved();
+  }
+}
+
+TEST(DriverTx, DRV_38_PrepareRefusesOffloadsThatTheDeviceHasNot) {
+  const Cable cable = sender("mode=nicmem,header=64");
+  const uint64_t tcp = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_TCP_CKSUM;
+  expect_stops(cable, with_offload(cable, 1000, tcp), 0);
+  expect_stops(cable, with_offload(cable, 1000, RTE_MBUF_F_TX_VLAN), 0);
+  expect_stops(cable, with_offload(cable, 1000, RTE_MBUF_F_TX_SCTP_CKSUM), ENOTSUP);
+  expect_stops(cable, with_offload(cable, 1000, RTE_MBUF_F_TX_OUTER_IP_CKSUM), ENOTSUP);
+  expect_stops(cable, with_offload(cable, 1000, RTE_MBUF_F_TX_QINQ), ENOTSUP);
+
+  expect_stops(cable, with_offload(cable, 4000, tcp | RTE_MBUF_F_TX_TCP_SEG), 0);
+  rte_mbuf* const no_size = with_offload(cable, 4000, tcp | RTE_MBUF_F_TX_TCP_SEG);
+  no_size->tso_segsz = 0;
+  expect_stops(cable, no_size, ENOTSUP);
+  rte_mbuf* const headers_only = with_offload(cable, 54, tcp | RTE_MBUF_F_TX_TCP_SEG);
+  expect_stops(cable, headers_only, ENOTSUP);
+  cable.here.expect_conserved();
+}
+
 }  // namespace
 }  // namespace nicmem::test

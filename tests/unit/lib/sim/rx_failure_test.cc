@@ -26,13 +26,7 @@ struct FailingRig : Rig<Nic> {
     for (uint32_t i = 0; i < count; ++i) wire->inbox.push_back(pattern(200, i));
     settle();
   }
-  std::vector<Syndrome> outcomes() {
-    std::vector<Syndrome> list;
-    while (const auto entry = receiver.completions.poll()) {
-      list.push_back(hw::is_error(entry->op_own) ? syndrome_of(*entry) : Syndrome::kNone);
-    }
-    return list;
-  }
+  std::vector<Syndrome> outcomes() { return test::outcomes(receiver.completions); }
   /// After a reset all is well.
   void expect_recovery() {
     receiver.reset();

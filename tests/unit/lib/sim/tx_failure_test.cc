@@ -23,13 +23,7 @@ struct FailingRig : Rig<Nic> {
     }
     sender.ring();
   }
-  std::vector<Syndrome> outcomes() {
-    std::vector<Syndrome> list;
-    while (const auto entry = sender.completions.poll()) {
-      list.push_back(hw::is_error(entry->op_own) ? syndrome_of(*entry) : Syndrome::kNone);
-    }
-    return list;
-  }
+  std::vector<Syndrome> outcomes() { return test::outcomes(sender.completions); }
   /// After a reset all is well.
   void expect_recovery() {
     wire->outbox.clear();
