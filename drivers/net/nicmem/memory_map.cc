@@ -59,6 +59,7 @@ void MemoryMap::add_device_memory(std::span<std::byte> window, uint32_t key) {
 }
 
 KeyRange MemoryMap::device_memory() const {
+  const std::lock_guard lock(mutex_);
   for (const KeyRange& range : ranges_)
     if (range.on_card) return range;
   return {};
