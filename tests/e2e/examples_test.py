@@ -54,13 +54,15 @@ class Program:
         return found if all(found) else None
 
     def wait_for(self, received, sent):
-        """Statistics when the program has received, and each port's device sent, that many frames,
-        or patience has ended."""
+        """Statistics when the program has received, and each port's device sent, that many frames
+        and nothing moves any more, or patience has ended."""
         end = time.monotonic() + programs.PATIENCE_S
         x = None
         while time.monotonic() < end and self.process.poll() is None:
-            x = self.xstats() or x
-            if x and ([port["rx_good_packets"] for port in x] == received
+            # the ports are read one after the other: only what stands still is one moment
+            before, x = x, self.xstats() or x
+            if x and (x == before
+                      and [port["rx_good_packets"] for port in x] == received
                       and [port["tx_device_frames"] for port in x] == sent):
                 break
             time.sleep(0.05)
