@@ -6,8 +6,9 @@
 // flight wait in `sent`, in order. At least every `signal_packets`-th WQE asks for a completion,
 // which frees all packets up to its own; `signals` says which that is.
 //
-// Three files: tx.cc takes packets as they are as a rule (a header and at most one payload, no
-// offload), tx_general.cc any packet, tx_complete.cc gives back what is done.
+// Four files: tx.cc takes packets as they are as a rule (a header and at most one payload, no
+// offload), tx_split.cc runs of those that split receive made, tx_general.cc any packet,
+// tx_complete.cc gives back what is done.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "hw/doorbell.h"
 #include "hw/wqe.h"
 #include "memory_map.h"
+#include "tx_split.h"
 
 namespace nicmem::pmd {
 
@@ -78,6 +80,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
   uint32_t signal_packets = kSignalPackets;
   hw::DoorbellRecord* sq_producer = nullptr;
   hw::DoorbellRegister* doorbell = nullptr;
+  SplitSender* send_split = nullptr;  // for headers of inline_bytes
 
   hw::Cqe* cqes = nullptr;
   uint32_t cq_head = 0;

@@ -44,6 +44,14 @@ inline void write_eth(hw::EthSegment& eth, uint32_t inlined) {
   eth.inline_bytes.set(static_cast<uint16_t>(inlined));
 }
 
+/// Of a SEND WQE, without its index and the frame's first two bytes.
+inline WqeStart wqe_start(uint32_t number_and_segments, uint32_t inlined) {
+  WqeStart start;
+  write_control(start.control, hw::SendOpcode::kSend, 0, number_and_segments);
+  write_eth(start.eth, inlined);
+  return start;
+}
+
 /// Sets what differs in length: of the WQE in segments, at most 63, and of the frame inlined.
 inline void set_lengths(std::byte* wqe, uint32_t segments, uint32_t inlined) {
   auto& start = *reinterpret_cast<WqeStart*>(wqe);

@@ -58,6 +58,7 @@ Result<void> create_tx_queue(Port& port, TxQueueConfig& queue) {
   data.depth = queue.sq->depth;
   data.signal_packets = std::clamp(queue.descriptors / 4, 1u, kSignalPackets);
   data.inline_bytes = port.args.tx_inline_bytes;
+  data.send_split = split_sender(data.inline_bytes);
   data.plain_blocks = hw::send_wqe_blocks(hw::send_wqe_segments(data.inline_bytes, 2));
   data.max_frame_bytes = max_frame_of(port.ethdev->data->mtu);
   data.max_plain_bytes = data.max_frame_bytes - static_cast<uint32_t>(sizeof(hw::EtherHeader));

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Transmit: what leaves is what the buffers hold, and every buffer is freed once, whatever happens.
+extern "C" {
+#include <rte_vect.h>
+}
+
 #include "port_fixture.h"
 #include "support/alloc_guard.h"
 
@@ -36,6 +40,42 @@ TEST(DriverTx, DRV_13_14_ChainsOfAnyShapeLeaveWhole) {
       expect_carried(cable, cable.here.packet(frame(size, size), shape), frame(size, size));
     }
     cable.here.expect_conserved();
+  }
+}
+
+/// What the program allows its libraries, for a scope. [rte_vect_set_max_simd_bitwidth]
+class VectorLimit {
+ public:
+  explicit VectorLimit(uint16_t bits) { rte_vect_set_max_simd_bitwidth(bits); }
+  ~VectorLimit() { rte_vect_set_max_simd_bitwidth(before_); }
+
+ private:
+  uint16_t before_ = rte_vect_get_max_simd_bitwidth();
+};
+
+TEST(DriverTx, SplitPacketsLeaveWholeWithVectorsOfEveryWidth) {
+  for (const uint16_t bits : {RTE_VECT_SIMD_128, RTE_VECT_SIMD_256}) {
+    const VectorLimit limit(bits);
+    for (const uint32_t header : {64u, 128u, 100u}) {
+      SCOPED_TRACE(std::to_string(bits) + " bits, header of " + std::to_string(header));
+      const Cable cable = sender("mode=nicmem,header=" + std::to_string(header));
+      for (uint32_t lap = 0; lap < 64; ++lap) {
+        std::vector<Bytes> sent;
+        std::vector<rte_mbuf*> packets;
+        for (uint32_t i = 0; i < 32; ++i) {
+          const uint32_t payload = 1 + (lap * 32 + i) % 1500;
+          sent.push_back(frame(header + payload, lap * 32 + i));
+          packets.push_back(cable.here.packet(sent.back(), {header, payload}));
+        }
+        ASSERT_EQ(rte_eth_tx_burst(cable.here.id(), 0, packets.data(), 32), 32);
+        cable.settle();
+        const auto received = cable.there.receive(32);
+        ASSERT_EQ(received.size(), sent.size());
+        for (size_t i = 0; i < received.size(); ++i) ASSERT_EQ(bytes_of(received[i]), sent[i]);
+        for (rte_mbuf* const packet : received) rte_pktmbuf_free(packet);
+      }
+      cable.here.expect_conserved();
+    }
   }
 }
 
