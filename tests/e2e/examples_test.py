@@ -29,8 +29,8 @@ class Program:
 
     def __init__(self, name, folder, files, mode, arguments=(), more_vdevs=()):
         self.prefix = f"{name}-{mode}"
-        command = [programs.build() / "tests" / "e2e" / f"dpdk-{name}",
-                   *programs.eal(self.prefix, 512, "0")]
+        command = programs.stock(programs.build() / "tests" / "e2e" / f"dpdk-{name}",
+                                 *programs.eal(self.prefix, 512, "0"))
         vdevs = [f"net_pcap{i},rx_pcap={file},tx_pcap={folder}/{PORTS[i]}.pcap"
                  for i, file in enumerate(files)]
         vdevs += [f"net_nicmem{i},wire=ethdev:net_pcap{i},promiscuous=1,device=card,guard=1,"

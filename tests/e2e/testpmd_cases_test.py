@@ -102,8 +102,9 @@ class Cases(OnePort):
                                ("--rx-offloads=0x8000", "Rx offloads 0x8000")):
             with self.subTest(argument=argument):
                 done = subprocess.run(
-                    ["dpdk-testpmd", *programs.eal("bad", 128), "--vdev", "net_nicmem0",
-                     "--", "--total-num-mbufs=2048", argument], input="\n", text=True,
+                    programs.stock("dpdk-testpmd", *programs.eal("bad", 128), "--vdev",
+                                   "net_nicmem0", "--", "--total-num-mbufs=2048", argument),
+                    input="\n", text=True,
                     capture_output=True, timeout=programs.PATIENCE_S)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(name, done.stdout + done.stderr)

@@ -214,8 +214,9 @@ class Refused(unittest.TestCase):
         for arguments, words in self.CASES.items():
             with self.subTest(arguments=arguments):
                 done = subprocess.run(
-                    ["dpdk-testpmd", *programs.eal("bad", 64, "0"), "--vdev",
-                     f"net_nicmem0,{arguments}", "--", "--tx-first"], input="\n", text=True,
+                    programs.stock("dpdk-testpmd", *programs.eal("bad", 64, "0"), "--vdev",
+                                   f"net_nicmem0,{arguments}", "--", "--tx-first"),
+                    input="\n", text=True,
                     capture_output=True, timeout=programs.PATIENCE_S)
                 said = [line for line in (done.stdout + done.stderr).splitlines()
                         if line.startswith("net_nicmem: ")]
