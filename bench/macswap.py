@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stock testpmd macswap over net_nicmem, beside net_vhost + virtio_user, in interleaved rounds.
+"""Stock testpmd macswap over net_nicmem, beside net_vhost + virtio_user and a pair of net_memif, in
+interleaved rounds.
 
 Each contender has two CPUs: net_nicmem one forwarding core and one core that runs the modelled
-card; vhost one core on each side of the ring, both forwarding. A figure is the packets per second
-through a forwarding core. Prints one JSON line a run, then a table of medians, ranges and ratios.
+card; vhost and memif (with a client that copies nothing) one core on each side of the ring, both
+forwarding. A figure is the packets per second through a forwarding core. Prints one JSON line a run, then a table of medians, ranges and ratios.
 
 Run as root, with 2 MiB huge pages (vhost needs shared memory), two CPUs, nothing else running:
   setsid sh -c 'echo -20 > /proc/self/autogroup; exec bench/macswap.py --pmd FILE'
@@ -69,28 +70,49 @@ def run_nicmem(options, frame_bytes, mode, seconds, queues=1):
     return rates(process.finish())[-1]
 
 
+def run_ring(host, guest, bursts, seconds):
+    """Packets that circle between two programs, once both have them: rate of the first."""
+    time.sleep(1.5)
+    guest.say("start")
+    time.sleep(0.3)
+    host.say(f"start tx_first {bursts}")
+    time.sleep(0.5)
+    measure(host, seconds)
+    rate = rates(host.finish())[-1]
+    guest.finish()
+    return rate
+
+
+def wait_for(path):
+    for _ in range(200):
+        if os.path.exists(path):
+            return
+        time.sleep(0.05)
+
+
 def run_vhost(_options, frame_bytes, seconds):
     with tempfile.TemporaryDirectory() as folder:
         socket = os.path.join(folder, "vhost.sock")
         app = f"{BURST} --no-lsc-interrupt --txpkts={frame_bytes}"
         vhost = f"net_vhost0,iface={socket},queues=1"
         host = Testpmd(f"--lcores 0@0,1@0 {EAL} --file-prefix vh --vdev {vhost}", app)
-        for _ in range(200):
-            if os.path.exists(socket):
-                break
-            time.sleep(0.05)
+        wait_for(socket)
         virtio = (f"net_virtio_user0,path={socket},queues=1,queue_size=1024,packed_vq=1,"
                   "mrg_rxbuf=0,in_order=1,vectorized=1")
         guest = Testpmd(f"--lcores 0@1,1@1 {EAL} --file-prefix vu --vdev {virtio}", app)
-        time.sleep(1.5)
-        guest.say("start")
-        time.sleep(0.3)
-        host.say("start tx_first 64")
-        time.sleep(0.5)
-        measure(host, seconds)
-        rate = rates(host.finish())[-1]
-        guest.finish()
-        return rate
+        return run_ring(host, guest, 64, seconds)
+
+
+def run_memif(_options, frame_bytes, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        socket = os.path.join(folder, "memif.sock")
+        app = f"{BURST} --no-lsc-interrupt --txpkts={frame_bytes}"
+        memif = f"net_memif0,socket={socket},socket-abstract=no,rsize=10,bsize=2048"
+        host = Testpmd(f"--lcores 0@0,1@0 {EAL} --file-prefix ms --vdev {memif},role=server", app)
+        wait_for(socket)
+        guest = Testpmd(f"--lcores 0@1,1@1 {EAL} --file-prefix mc --vdev {memif},role=client,"
+                        "zero-copy=yes", app)
+        return run_ring(host, guest, 32, seconds)
 
 
 def spread(values):
@@ -109,6 +131,7 @@ def main():
     options = parser.parse_args()
     contenders = {
         "vhost": lambda size: run_vhost(options, size, options.seconds),
+        "memif, zero-copy client": lambda size: run_memif(options, size, options.seconds),
         "nicmem mode=host": lambda size: run_nicmem(options, size, "host", options.seconds),
         "nicmem mode=nicmem": lambda size: run_nicmem(options, size, "nicmem", options.seconds),
     }

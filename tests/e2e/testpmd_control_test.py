@@ -82,5 +82,36 @@ class Reset(OnePort):
                 self.stop_and_check(testpmd)
 
 
+class UnderTraffic(OnePort):
+    ROUNDS = 30
+
+    def test_vlan_and_mtu_change_while_packets_pass(self):
+        """What is accepted on a running port loses nothing unseen; what a program must stop for is
+        refused with a word and leaves the port as it was."""
+        rng = random.Random(SEED)
+        print(f"NM_SEED={SEED}", file=sys.stderr)
+        switches = [f"vlan set {what} {state} 0" for what in ("strip", "filter")
+                    for state in ("on", "off")]
+        switches += [f"rx_vlan {verb} {tag} 0" for verb in ("add", "rm") for tag in (1, 5, 4094)]
+        switches += [f"set {what} 0 {state}" for what in ("promisc", "allmulti")
+                     for state in ("on", "off")]
+        for mode in MODES:
+            with self.subTest(mode=mode, seed=SEED):
+                testpmd = self.start(f"mode={mode},gen_size=imix",
+                                     [*APP, "--rx-offloads=0x201"])  # VLAN strip and filter
+                testpmd.say("set fwd macswap retry", RETRY, "start")
+                for _ in range(self.ROUNDS):
+                    said = testpmd.say(*rng.sample(switches, 3))
+                    # ethdev itself takes no tags while the filter is off
+                    self.assertNotRegex(said.replace("failed diag=-38", ""), "ail|rror")
+                # a tag is no part of these frames and they are none of the port's MAC: all pass
+                testpmd.say("vlan set filter off 0", "set promisc 0 on")
+                self.pass_more(testpmd, 2000)
+                self.assertRegex(testpmd.say("port config mtu 0 9000"), "ail|stop")
+                self.assertIn("MTU: 1500", testpmd.say("show port info 0"))
+                self.pass_more(testpmd, 2000)
+                self.stop_and_check(testpmd)
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=2))
