@@ -5,7 +5,8 @@ interleaved rounds.
 
 Each contender has two CPUs: net_nicmem one forwarding core and one core that runs the modelled
 card; vhost and memif (with a client that copies nothing) one core on each side of the ring, both
-forwarding. A figure is the packets per second through a forwarding core. Prints one JSON line a run, then a table of medians, ranges and ratios.
+forwarding. A figure is the packets per second through a forwarding core. Prints one JSON line a
+run, then a table of medians, ranges and ratios.
 
 Run as root, with 2 MiB huge pages (vhost needs shared memory), two CPUs, nothing else running:
   setsid sh -c 'echo -20 > /proc/self/autogroup; exec bench/macswap.py --pmd FILE'

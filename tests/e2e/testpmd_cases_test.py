@@ -126,6 +126,17 @@ class Cases(OnePort):
                 self.assertEqual({engines.word(frame, 16) for frame in frames}, {46})
                 self.assertTrue(all(captures.checksum(frame[14:34]) == 0 for frame in frames))
 
+    def test_buffers_in_any_memory(self):
+        """Of DPDK's own, registered by testpmd, or known to the pool alone (anon)."""
+        for allocation in ("native", "anon", "xmem", "xbuf"):
+            for mode in ("host", "nicmem"):
+                with self.subTest(allocation=allocation, mode=mode):
+                    testpmd = self.start(f"mode={mode},gen_size=imix",
+                                         [*APP, f"--mp-alloc={allocation}"])
+                    testpmd.say("set fwd macswap retry", RETRY, "start")
+                    self.pass_more(testpmd, 5000)
+                    self.stop_and_check(testpmd)
+
     def test_DRV_49_bursts_of_any_size(self):
         for mode in ("host", "nicmem"):
             with self.subTest(mode=mode):

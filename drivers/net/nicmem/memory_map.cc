@@ -15,17 +15,34 @@ struct Chunk {
   const void* wanted;
   void* start = nullptr;
   size_t length = 0;
+
+  /// Whether `wanted` lies in these bytes; they are taken note of then.
+  bool take(void* from, size_t bytes) {
+    const auto distance = reinterpret_cast<uintptr_t>(wanted) - reinterpret_cast<uintptr_t>(from);
+    if (distance >= bytes) return false;  // unsigned: also what lies before
+    start = from;
+    length = bytes;
+    return true;
+  }
 };
 
 /// Called for each contiguous piece of DPDK's memory; 1 stops the walk.
 int match_chunk(const rte_memseg_list*, const rte_memseg* segment, size_t length, void* argument) {
-  auto& chunk = *static_cast<Chunk*>(argument);
-  const auto start = reinterpret_cast<uintptr_t>(segment->addr);
-  const auto wanted = reinterpret_cast<uintptr_t>(chunk.wanted);
-  if (wanted < start || wanted - start >= length) return 0;
-  chunk.start = segment->addr;
-  chunk.length = length;
-  return 1;
+  return static_cast<Chunk*>(argument)->take(segment->addr, length) ? 1 : 0;
+}
+
+void match_pool_memory(rte_mempool*, void* argument, rte_mempool_memhdr* memory, unsigned) {
+  static_cast<Chunk*>(argument)->take(memory->addr, memory->len);
+}
+void match_pool(rte_mempool* pool, void* argument) {
+  rte_mempool_mem_iter(pool, match_pool_memory, argument);
+}
+
+void forget_pool_memory(rte_mempool*, void* map, rte_mempool_memhdr* memory, unsigned) {
+  static_cast<MemoryMap*>(map)->forget_pool(memory->addr, memory->len);
+}
+void on_pool_event(rte_mempool_event event, rte_mempool* pool, void* map) {
+  if (event == RTE_MEMPOOL_EVENT_DESTROY) rte_mempool_mem_iter(pool, forget_pool_memory, map);
 }
 
 /// DPDK calls it before it unmaps memory, with the lock of its memory map held.
@@ -48,9 +65,13 @@ class MemoryLock {
 MemoryMap::MemoryMap(hca::Hca& hca, hca::Domain domain) : hca_(hca), domain_(domain) {
   // refused where memory never goes (--legacy-mem, --no-huge): then there is nothing to forget
   static_cast<void>(rte_mem_event_callback_register(kEventName, on_memory_event, this));
+  pools_watched_ = rte_mempool_event_callback_register(on_pool_event, this) == 0;
 }
 
-MemoryMap::~MemoryMap() { static_cast<void>(rte_mem_event_callback_unregister(kEventName, this)); }
+MemoryMap::~MemoryMap() {
+  if (pools_watched_) rte_mempool_event_callback_unregister(on_pool_event, this);
+  static_cast<void>(rte_mem_event_callback_unregister(kEventName, this));
+}
 
 void MemoryMap::add_device_memory(std::span<std::byte> window, uint32_t key) {
   const auto start = reinterpret_cast<uintptr_t>(window.data());
@@ -103,6 +124,15 @@ bool MemoryMap::forget(const void* start, size_t length) {
   return true;
 }
 
+void MemoryMap::forget_pool(const void* start, size_t length) {
+  KeyRange range;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!find_known(start, range) || !range.of_pool) return;
+  }
+  forget(start, length);
+}
+
 MemoryMap::Total MemoryMap::registered() const {
   const std::lock_guard lock(mutex_);
   Total total;
@@ -127,9 +157,12 @@ bool MemoryMap::find(const void* pointer, KeyRange& out) {
     const std::lock_guard lock(mutex_);
     if (find_known(pointer, out)) return true;
   }
-  const MemoryLock still;
-  const std::lock_guard lock(mutex_);
-  return find_known(pointer, out) || register_around(pointer, out);
+  {
+    const MemoryLock still;
+    const std::lock_guard lock(mutex_);
+    if (find_known(pointer, out) || register_around(pointer, out)) return true;
+  }
+  return pools_watched_ && register_pool_around(pointer, out);
 }
 
 bool MemoryMap::register_around(const void* pointer, KeyRange& out) {
@@ -139,6 +172,20 @@ bool MemoryMap::register_around(const void* pointer, KeyRange& out) {
   const auto range = add(chunk.start, chunk.length);
   if (range) out = *range;
   return range.has_value();
+}
+
+/// Without the lock of DPDK's memory map: pools are made with their list's lock held, and take
+/// that one then.
+bool MemoryMap::register_pool_around(const void* pointer, KeyRange& out) {
+  Chunk chunk{.wanted = pointer};
+  rte_mempool_walk(match_pool, &chunk);
+  if (chunk.start == nullptr) return false;
+  const std::lock_guard lock(mutex_);
+  if (find_known(pointer, out)) return true;
+  if (!add(chunk.start, chunk.length)) return false;
+  ranges_.back().of_pool = true;
+  out = ranges_.back();
+  return true;
 }
 
 Result<KeyRange> MemoryMap::add(void* start, size_t length) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From an address in an mbuf to what a WQE wants: the region's key, and the address in it. Host
-// memory of DPDK is registered when it is first met and forgotten when DPDK unmaps it; device
-// memory is known from its allocation.
+// memory of DPDK, and what pools have besides, is registered when it is first met and forgotten
+// when DPDK unmaps it or the pool ends; device memory is known from its allocation.
 #pragma once
 
 #include <array>
@@ -23,6 +23,7 @@ struct KeyRange {
   uintptr_t base = 0;  // CPU address minus base = WQE address
   be32 key;
   bool on_card = false;
+  bool of_pool = false;  // memory that only a pool knows
 
   bool contains(const void* pointer) const {
     return reinterpret_cast<uintptr_t>(pointer) - start < size;  // unsigned: one comparison
@@ -54,8 +55,11 @@ class MemoryMap {
   /// nothing of it was known. Device memory is not forgotten.
   bool forget(const void* start, size_t length);
 
-  /// The range that holds `pointer`, registering DPDK's memory around it on first sight. Null: the
-  /// address is neither this device's memory nor memory that DPDK knows.
+  /// Memory of a pool that is about to end, unless DPDK itself knows it.
+  void forget_pool(const void* start, size_t length);
+
+  /// The range that holds `pointer`, registering the memory around it on first sight. False: the
+  /// address is neither this device's memory, nor memory that DPDK knows, nor a pool's.
   bool find(const void* pointer, KeyRange& out);
 
   /// This device's memory; empty when it has none.
@@ -71,11 +75,13 @@ class MemoryMap {
  private:
   bool find_known(const void* pointer, KeyRange& out) const;
   bool register_around(const void* pointer, KeyRange& out);
+  bool register_pool_around(const void* pointer, KeyRange& out);
   Result<KeyRange> add(void* start, size_t length);
 
   hca::Hca& hca_;
   hca::Domain domain_;
-  mutable std::mutex mutex_;  // taken after DPDK's lock of its memory map, never before
+  bool pools_watched_ = false;  // DPDK says when one ends
+  mutable std::mutex mutex_;    // taken after DPDK's lock of its memory map, never before
   std::vector<KeyRange> ranges_;
   std::vector<std::unique_ptr<hca::MemoryRegion>> regions_;
   std::atomic<uint32_t> generation_{0};

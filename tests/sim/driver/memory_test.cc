@@ -65,6 +65,44 @@ TEST(DriverMemory, ExternalMemoryIsSentFromOnceItIsRegistered) {
   check_conservation(cable);
 }
 
+/// A pool of buffers in memory of the program's own, as testpmd's --mp-alloc=anon makes it.
+rte_mempool* pool_in_anonymous_memory() {
+  constexpr unsigned kBuffers = 511, kRoom = 2048 + RTE_PKTMBUF_HEADROOM;
+  rte_mempool* const pool =
+      rte_mempool_create_empty("anonymous", kBuffers, sizeof(rte_mbuf) + kRoom, 0,
+                               sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
+  rte_pktmbuf_pool_init(pool, nullptr);
+  if (rte_mempool_populate_anon(pool) != static_cast<int>(kBuffers)) return nullptr;
+  rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+  return pool;
+}
+
+TEST(DriverMemory, APoolInMemoryThatOnlyItKnowsIsSentFromUntilItEnds) {
+  Cable cable({.arguments = "mode=host"});
+  const pmd::MemoryMap& map = *cable.here.port().device->map;
+  const Bytes bytes = frame(700, 5);
+  for (int life = 0; life < 3; ++life) {
+    const pmd::MemoryMap::Total before = map.registered();
+    rte_mempool* const pool = pool_in_anonymous_memory();
+    ASSERT_NE(pool, nullptr);
+    rte_mbuf* const packet = rte_pktmbuf_alloc(pool);
+    std::copy(bytes.begin(), bytes.end(), rte_pktmbuf_append(packet, 700));
+    EXPECT_EQ(cable.here.send(packet), 1);
+    cable.settle();
+    EXPECT_TRUE(arrives(cable, bytes));
+    EXPECT_GT(map.registered().bytes, before.bytes);
+    rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);  // asks for a completion
+    cable.settle();
+    EXPECT_EQ(rte_eth_tx_done_cleanup(cable.here.id(), 0, 0), 1);
+    ASSERT_EQ(rte_mempool_avail_count(pool), pool->size);
+    rte_mempool_free(pool);
+    EXPECT_EQ(map.registered().bytes, before.bytes) << "its memory is not forgotten";
+    EXPECT_EQ(map.registered().ranges, before.ranges);
+  }
+  EXPECT_EQ(cable.here.xstat("tx_unknown_memory"), 0u);
+  check_conservation(cable);
+}
+
 /// After the map is gone the key is gone: a queue that had it in its cache asks again.
 TEST(DriverMemory, UnmappedMemoryIsForgottenByEveryQueue) {
   Cable cable({.arguments = "mode=host"});
