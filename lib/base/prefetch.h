@@ -11,6 +11,18 @@ namespace nicmem {
 /// Asks for the cache line of `address`, to read it. Any address is allowed, also an invalid one.
 inline void prefetch_read(const void* address) { __builtin_prefetch(address); }
 
+/// Asks for the cache line of `address`, to write it: from another core's cache in one step, not
+/// first to read it. Any address is allowed, also an invalid one.
+inline void prefetch_write(const void* address) {
+#if defined(__x86_64__)
+  // GCC's builtin asks for it to be read unless the CPU's kind is told; without it, a no-op. [Intel
+  // SDM, PREFETCHW]
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 /// act(item) for each item in order; prefetch(item) runs `Ahead` items earlier, once an item.
 template <std::size_t Ahead, class T, class Prefetch, class Act>
 void for_each_ahead(std::span<T> items, Prefetch&& prefetch, Act&& act) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The short way for send work requests as drivers mostly write them: SEND, no offload, an inlined
-// header or none, one or two pointers, in one stretch of the ring. It takes only what SendRequest
+// header or none, up to two pointers, in one stretch of the ring. It takes only what SendRequest
 // takes too; all else, and all errors, are for that.
 //
 // Requests are read where they lie, each word once, by an atomic load: what was checked is what is
@@ -14,6 +14,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/prefetch.h"
 #include "hw/ether.h"
 #include "hw/wqe.h"
 #include "sim/mr_table.h"
@@ -30,7 +31,10 @@ class PlainSends {
         max_frame_bytes_(max_frame_bytes),
         head_(queue.head),
         posted_(queue.posted),
-        keys_(regions, queue.domain) {}
+        keys_(regions, queue.domain) {
+    const uint32_t available = static_cast<uint16_t>(posted_ - head_);
+    for (uint32_t i = 0; i < std::min(kAheadBlocks, available); ++i) prefetch_read(slot(head_ + i));
+  }
 
   uint16_t head() const { return head_; }
 
@@ -49,14 +53,15 @@ class PlainSends {
     pointers_ = segments - first_pointer_;  // wraps when the header is longer: then it is too large
     const bool plain = (start & kStartMask) == expected_start() &&
                        load<uint32_t>(eth + offsetof(hw::EthSegment, checksum_flags)) == 0 &&
-                       pointers_ - 1 < kMostPointers &&
+                       pointers_ <= kMostPointers &&
                        blocks_ <= std::min(available, mask_ + 1 - (head_ & mask_));
     if (!plain) return false;
+    prefetch_blocks_behind(available);
     completion_ = hw::ControlSegment::Completion::get(
         static_cast<uint8_t>(load<uint32_t>(wqe + offsetof(hw::ControlSegment, signature))));
     const std::byte* const pointer = wqe + size_t{first_pointer_} * hw::kWqeSegmentBytes;
-    second_.bytes = 0;
-    if (!read_pointer(pointer, first_)) return false;
+    first_.bytes = second_.bytes = 0;
+    if (pointers_ >= 1 && !read_pointer(pointer, first_)) return false;
     if (pointers_ == 2 && !read_pointer(pointer + hw::kWqeSegmentBytes, second_)) return false;
     const uint32_t bytes = header_bytes_ + first_.bytes + second_.bytes;
     return bytes >= sizeof(hw::EtherHeader) && bytes <= max_frame_bytes_;
@@ -68,8 +73,8 @@ class PlainSends {
     uint32_t bytes;
   };
   std::span<const std::byte> header() const { return {header_, header_bytes_}; }
-  const Part& first() const { return first_; }
-  const Part& second() const { return second_; }  // there is none if it has no bytes
+  const Part& first() const { return first_; }    // there is none if it has no bytes
+  const Part& second() const { return second_; }  // as first()
   uint32_t blocks() const { return blocks_; }
   const std::byte* start() const { return slot(head_); }
   bool always_completes() const { return completion_ >= hw::ControlSegment::kCompleteAlways; }
@@ -79,9 +84,16 @@ class PlainSends {
 
  private:
   static constexpr uint32_t kMostPointers = 2;
+  static constexpr uint32_t kAheadBlocks = 16;  // that are on their way from the host's cache
 
   // First eight bytes of a control segment, but for the modifier and the length.
   static constexpr uint64_t kStartMask = 0x00ffffff'ffffff00;
+
+  /// Asks for as many blocks as this request has, kAheadBlocks further on, if they are posted.
+  void prefetch_blocks_behind(uint32_t available) const {
+    if (available < kAheadBlocks + blocks_) return;
+    for (uint32_t i = 0; i < blocks_; ++i) prefetch_read(slot(head_ + kAheadBlocks + i));
+  }
 
   /// A big-endian word of the ring, aligned.
   template <class Word>
@@ -113,7 +125,9 @@ class PlainSends {
         keys_.resolve(static_cast<uint32_t>(count_key),
                       load<uint64_t>(segment + offsetof(hw::DataSegment, address)), part.bytes);
     part.memory = from.memory;
-    part.at = from.at;
+    // field by field: a copy of what was just stored would wait for every store before it
+    part.at.kind = from.at.kind;
+    part.at.address = from.at.address;
     return from.memory != nullptr;
   }
 

@@ -11,6 +11,7 @@
 #include <deque>
 #include <span>
 
+#include "base/prefetch.h"
 #include "hca/hca.h"
 #include "hw/cqe.h"
 #include "hw/doorbell.h"
@@ -60,6 +61,7 @@ class CompletionRing {
   void push(B& bus, hw::PcieClass c, hw::CqeOpcode opcode, Nanos now, Fill&& fill) {
     static_assert(sizeof(Entry) == sizeof(hw::Cqe));
     hw::Cqe& slot = ring_[producer_ & (depth_ - 1)];
+    prefetch_write(&ring_[(producer_ + 4) & (depth_ - 1)]);
     const Nanos done = bus.write(c, Location::host(&slot), sizeof slot, now);
     if (!failed<B>(done)) {
       std::memset(static_cast<void*>(&slot), 0, offsetof(hw::Cqe, op_own));

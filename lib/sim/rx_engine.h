@@ -48,7 +48,8 @@ class RxEngine {
   }
 
  private:
-  static constexpr size_t kAhead = 4;  // frames whose first bytes are on their way to the cache
+  static constexpr size_t kAhead = 4;      // frames whose first bytes are on their way to the cache
+  static constexpr size_t kFarAhead = 16;  // work requests that are
 
   /// Delivers or drops one frame; false: it has to wait. All of it is in run()'s loop, so that what
   /// is known of the frame stays in registers.
@@ -156,11 +157,13 @@ class RxEngine {
 
   void use_keys_of(hca::Domain domain) { keys_.fill(KeyCache(port_.regions, domain)); }
 
-  /// Asks for the memory that a work request a little ahead points to.
+  /// Asks for a work request further on, and for the memory that one a little ahead points to.
   void prefetch_target(const ReceiveRing& queue) {
     if (queue.available() <= kAhead) return;  // not posted: the driver may be writing it
+    if (queue.available() > kFarAhead)
+      prefetch_read(queue.slot(static_cast<uint16_t>(queue.head + kFarAhead)));
     const Entry entry = entry_at(queue.slot(static_cast<uint16_t>(queue.head + kAhead)));
-    prefetch_read(keys_[0].resolve(entry.key, entry.address, 1).memory);
+    prefetch_write(keys_[0].resolve(entry.key, entry.address, 1).memory);
   }
 
   /// A scatter entry in host order.

@@ -127,12 +127,13 @@ class TxEngine {
                    request.blocks() * hw::kWqeBlockBytes, now);
     const std::span<const std::byte> header = request.header();
     std::memcpy(to, header.data(), header.size());
-    const auto before = static_cast<uint32_t>(header.size());
-    take(request.first(), before, to, now);
-    const uint32_t bytes = before + request.first().bytes;
-    if (request.second().bytes == 0) return bytes;
-    take(request.second(), bytes, to, now);
-    return bytes + request.second().bytes;
+    auto bytes = static_cast<uint32_t>(header.size());
+    for (const PlainSends::Part* part : {&request.first(), &request.second()}) {
+      if (part->bytes == 0) break;
+      take(*part, bytes, to, now);
+      bytes += part->bytes;
+    }
+    return bytes;
   }
 
   void take(const PlainSends::Part& part, uint32_t before, std::byte* frame, Nanos now) {
