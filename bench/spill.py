@@ -118,16 +118,17 @@ def draw(rows):
 
 def table(rows, sizes=(64, 128, 256, 1024), rings=(64, 256, 1024)):
     found = {(r["form"], r["held"], r["ring"], r["sram_kib"]): r for r in rows}
-    lines = ["| card, KiB (buffers) | ring | held | share on the card, sw | hw | "
-             "largest burst, sw | hw |", "|---|---|---|---|---|---|---|"]
+    lines = ["| card, KiB (buffers) | ring | held | share on the card, sw | sw, auto | hw | "
+             "largest burst, sw | sw, auto | hw |", "|---|---|---|---|---|---|---|---|---|"]
     for size in sizes:
         for ring in rings:
             for held in values_of(rows, "held"):
-                sw, hw = (found[form, held, ring, size] for form in FORMS)
+                sw, auto, hw = (found[form, held, ring, size] for form in ("sw", "auto", "hw"))
                 lines.append(f"| {size} ({sw['card_buffers']}) | {ring} | {held} | "
                              f"{sw['share_permille'] / 10:.1f} % | "
+                             f"{auto['share_permille'] / 10:.1f} % | "
                              f"{hw['share_permille'] / 10:.1f} % | {sw['largest_burst']} | "
-                             f"{hw['largest_burst']} |")
+                             f"{auto['largest_burst']} | {hw['largest_burst']} |")
     return "\n".join(lines)
 
 

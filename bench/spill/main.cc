@@ -28,11 +28,18 @@ constexpr uint32_t kWarmUpLaps = 8;
 constexpr uint32_t kCountedLaps = 8;
 constexpr const char* kName = "net_nicmem0";
 
+struct Form {
+  const char* name;
+  const char* arguments;
+};
+constexpr Form kForms[] = {
+    {"sw", "spill=sw"}, {"hw", "spill=hw"}, {"auto", "spill=sw,min_posted=auto"}};
+
 struct Case {
   uint32_t sram_kib;
   uint16_t ring;
   uint32_t held;  // packets that the program has at any time: the load
-  const char* form;
+  Form form;
 };
 
 /// A started port with a generator that waits for buffers, and what the program holds.
@@ -40,8 +47,8 @@ class Receiver {
  public:
   Receiver(const Case& what, rte_mempool* pool) : held_most_(what.held) {
     const std::string arguments =
-        "cpu=none,mode=nicmem,split=force,gen_size=" + std::to_string(kFrameBytes) +
-        ",spill=" + what.form + ",sram=" + std::to_string(what.sram_kib) + "KiB";
+        "cpu=none,mode=nicmem,split=force,gen_size=" + std::to_string(kFrameBytes) + "," +
+        what.form.arguments + ",sram=" + std::to_string(what.sram_kib) + "KiB";
     rte_eth_conf conf{};
     ok_ = rte_vdev_init(kName, arguments.c_str()) == 0 &&
           rte_eth_dev_get_port_by_name(kName, &port_) == 0 &&
@@ -129,7 +136,7 @@ bool measure(const Case& what, rte_mempool* pool) {
   receiver.silence();
   const uint64_t posted = receiver.posted();
   if (receiver.burst() != posted) return false;  // what is posted is what a burst finds
-  std::printf("%u,%u,%u,%s,%lu,%lu,%lu,%lu\n", what.sram_kib, what.ring, what.held, what.form,
+  std::printf("%u,%u,%u,%s,%lu,%lu,%lu,%lu\n", what.sram_kib, what.ring, what.held, what.form.name,
               receiver.count("payload_nicmem_buffers"), all == 0 ? 0 : on_card * 1000 / all, burst,
               receiver.count("rx_no_mbuf") + receiver.count("rx_no_buffer"));
   return true;
@@ -143,15 +150,15 @@ int main(int argc, char** argv) {
       rte_pktmbuf_pool_create("packets", 8191, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
   if (pool == nullptr) return EXIT_FAILURE;
   std::puts("sram_kib,ring,held,form,card_buffers,share_permille,largest_burst,lost");
-  for (const char* form : {"sw", "hw"})
+  for (const Form& form : kForms)
     for (const uint32_t held : {0u, 64u, 512u})
       for (const int ring : {64, 128, 256, 512, 1024})
         for (uint32_t sram = 16; sram <= 1024; sram *= 2)
           if (!measure({sram, static_cast<uint16_t>(ring), held, form}, pool)) {
             std::fprintf(
                 stderr,
-                "sram %u KiB, ring %u, spill=%s: the port does not start, or a burst ended early\n",
-                sram, ring, form);
+                "sram %u KiB, ring %u, %s: the port does not start, or a burst ended early\n", sram,
+                ring, form.arguments);
             return EXIT_FAILURE;
           }
   rte_mempool_free(pool);

@@ -36,6 +36,7 @@ inline constexpr Shape kShapes[] = {
     {"split", "mode=split,split=force,header=64,sram=64KiB", 1},
     {"host", "mode=host,sram=64KiB", 2},
     {"host-scattered", "mode=host,sram=64KiB", 1, 512, RTE_ETH_RX_OFFLOAD_SCATTER},
+    {"nicmem-short", "mode=nicmem,split=force,header=64,sram=64KiB,min_posted=auto", 2},
 };
 
 /// A test's name for shape `index` of kShapes.

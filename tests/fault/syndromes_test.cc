@@ -135,7 +135,7 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<size_t, Error>>
 }
 const auto kAllShapes = testing::Range(size_t{0}, std::size(kShapes));
 /// Two rings into one completion queue (shape 1) have tests of their own: spill_test.cc, DRV_01.
-const auto kOneRingShapes = testing::Values(size_t{0}, size_t{2}, size_t{3}, size_t{4});
+const auto kOneRingShapes = testing::Values(size_t{0}, size_t{2}, size_t{3}, size_t{4}, size_t{5});
 
 INSTANTIATE_TEST_SUITE_P(
     Classes, FaultReceiveSyndrome,

@@ -146,7 +146,7 @@ def device_arguments():
         "gen_dst=198.18.1.0/24", "gen_dst=10.0.0.1", "gen_check=1", "rate=1000000", "seed=42",
         "mode=nicmem,header=64,wire=loop,cpu=none,sram=256K,guard=1,mac=02:aa:bb:cc:dd:ee",
         "header=17", "mode=", "=x", ",,,", "mode=host,mode=host", "header=99999999999999999999",
-        "spill=hw",
+        "spill=hw", "min_posted=auto", "min_posted=64", "min_posted=7",
     ]
     return {f"{i:02}": line.encode() for i, line in enumerate(lines)}
 

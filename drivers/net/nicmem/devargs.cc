@@ -77,6 +77,14 @@ Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::
     if (*tx_inline != 0 && *tx_inline < kMinHeader) return bad_value(key, value, "0, or 18..512");
   } else if (key == "spill") {
     NM_TRY(args.spill, parse_word(key, value, kSpills));
+  } else if (key == "min_posted") {
+    if (value == "auto") {
+      args.min_posted = 0;
+    } else {
+      auto number = parse_number(key, value, kLeastPosted, kMostPosted);
+      if (!number) return bad_value(key, value, "auto, or 8..32768");
+      args.min_posted = *number;
+    }
   } else if (key == "guard") {
     NM_TRY(args.guard, parse_word(key, value, kSwitch));
   } else if (key == "promiscuous") {
@@ -90,6 +98,14 @@ Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::
     return false;
   }
   return true;
+}
+
+/// It is for rings whose payload buffers the driver chooses.
+Result<void> check_min_posted(const Devargs& args) {
+  const bool on_card = args.mode == Mode::kNicmem || args.mode == Mode::kNicmemNoInline;
+  if (on_card && args.spill == Spill::kSoftware) return {};
+  return fail(Code::kInvalidArgument,
+              "min_posted: accepted: with mode=nicmem or nicmem-noinline, and spill=sw");
 }
 
 }  // namespace
@@ -119,6 +135,7 @@ Result<Devargs> parse_devargs(std::string_view text) {
     NM_TRY(const bool known, take(args, tx_inline, key, value));
     if (!known) args.rest.emplace_back(key, value);
   }
+  if (args.min_posted) NM_TRY_VOID(check_min_posted(args));
   const uint32_t by_mode = args.mode == Mode::kNicmem ? args.header_bytes : 0;
   args.tx_inline_bytes = tx_inline.value_or(by_mode);
   return args;

@@ -39,12 +39,15 @@ enum class Spill : uint8_t {
 
 inline constexpr uint32_t kMinHeader = 18;  // Ethernet header and a VLAN tag
 inline constexpr uint32_t kMaxHeader = 512;
+inline constexpr uint32_t kLeastPosted = 8;  // as the shortest ring
+inline constexpr uint32_t kMostPosted = 32768;
 
 struct Devargs {
   std::string hca = "sim";
   Mode mode = Mode::kNicmem;
   Split split = Split::kAuto;
   Spill spill = Spill::kSoftware;
+  std::optional<uint32_t> min_posted;  // WQEs that a ring keeps posted, 0: auto; none: all
   uint32_t header_bytes = 128;
   uint32_t tx_inline_bytes = 0;  // resolved: the header in mode nicmem, else 0, unless given
   bool guard = false;            // the CPU's mapping of payload memory allows no access
@@ -60,7 +63,7 @@ Result<Devargs> parse_devargs(std::string_view text);
 
 /// The keys of parse_devargs, for the error about an unknown key.
 inline constexpr std::string_view kDevargKeys =
-    "hca, mode, split, header, tx_inline, spill, guard, promiscuous, device, mac";
+    "hca, mode, split, header, tx_inline, spill, min_posted, guard, promiscuous, device, mac";
 
 const char* name_of(Mode mode);
 

@@ -103,6 +103,8 @@ int rx_burst_mode(rte_eth_dev* dev, uint16_t /*queue*/, rte_eth_burst_mode* out)
   const char* text = "Scalar, any segments";
   if (dev->rx_pkt_burst == rx_burst_for(1)) text = "Scalar, one buffer a frame";
   if (dev->rx_pkt_burst == rx_burst_for(2)) text = "Scalar, header and payload";
+  if (dev->rx_pkt_burst == rx_burst_spill) text = "Scalar, two rings";
+  if (dev->rx_pkt_burst == rx_burst_short) text = "Scalar, short ring";
   std::snprintf(out->info, sizeof out->info, "%s", text);
   return 0;
 }
@@ -127,8 +129,9 @@ int rx_descriptor_status(void* queue, uint16_t offset) {
   if (q.cqes == nullptr) return RTE_ETH_RX_DESC_UNAVAIL;
   const uint32_t index = q.head + offset;
   const hw::Cqe& cqe = q.cqes[index & (q.cq_depth - 1)];
-  return hw::software_owns(hw::load_op_own(cqe), index, q.cq_depth) ? RTE_ETH_RX_DESC_DONE
-                                                                    : RTE_ETH_RX_DESC_AVAIL;
+  if (hw::software_owns(hw::load_op_own(cqe), index, q.cq_depth)) return RTE_ETH_RX_DESC_DONE;
+  const bool held_back = q.short_ring != nullptr && offset >= q.short_ring->posted - q.head;
+  return held_back ? RTE_ETH_RX_DESC_UNAVAIL : RTE_ETH_RX_DESC_AVAIL;
 }
 
 int tx_descriptor_status(void* queue, uint16_t offset) {

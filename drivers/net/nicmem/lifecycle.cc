@@ -61,6 +61,7 @@ eth_rx_burst_t choose_rx_burst(const rte_eth_dev* dev) {
   uint32_t segments = 0;
   for (uint16_t i = 0; i < dev->data->nb_rx_queues; ++i) {
     if (rx_queue(dev, i)->data.primary != nullptr) return rx_burst_spill;
+    if (rx_queue(dev, i)->data.short_ring != nullptr) return rx_burst_short;
     const uint32_t here = rx_queue(dev, i)->data.num_segments;
     if (i != 0 && here != segments) return rx_burst_for(0);
     segments = here;

@@ -15,6 +15,7 @@
 #include "ports.h"
 #include "rss.h"
 #include "rx.h"
+#include "rx_short.h"
 #include "rx_spill.h"
 #include "secondary.h"
 #include "tx.h"
@@ -46,6 +47,7 @@ struct RxQueueConfig {
   std::unique_ptr<hca::ReceiveQueue> rq;            // that frames are steered to
   std::unique_ptr<hca::ReceiveQueue> secondary_rq;  // spill=hw: what `data` then describes
   PrimaryRing primary;                              // spill=hw: what `rq` then is
+  ShortRing short_ring;                             // min_posted
 
   ~RxQueueConfig();
 };

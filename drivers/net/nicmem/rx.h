@@ -4,7 +4,7 @@
 // Ring shape: `depth` WQEs (a power of two), each a list of up to eight scatter entries, entry k
 // pointing at a buffer of segments[k]. Every WQE is posted at all times but between a completion
 // and its repost: the ring never shrinks. buffers(k)[slot] owns the buffer that entry k of WQE
-// `slot` points at.
+// `slot` points at. (Not so with min_posted: rx_short.h.)
 //
 // Two ways through the ring. rx.cc takes runs of good completions of one or two segments, with
 // buffers got in bulk; rx_general.cc takes one completion at a time and can do everything: more
@@ -60,6 +60,7 @@ struct RxCounters {
 };
 
 struct PrimaryRing;  // rx_spill.h
+struct ShortRing;    // rx_short.h
 
 /// Thread rule: the owning lcore only, between start and stop.
 struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
@@ -91,6 +92,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
   uint32_t idle_polls = 0;             // that found nothing
   bool broken = false;                 // has to be reset, and the device has refused so far
   PrimaryRing* primary = nullptr;      // spill=hw: this ring is the secondary of that one
+  ShortRing* short_ring = nullptr;     // min_posted: how much of this ring is posted
 
   /// The ring of buffers that entry `segment` of the WQEs points at.
   rte_mbuf** buffers(uint32_t segment) { return mbufs + size_t{segment} * depth; }

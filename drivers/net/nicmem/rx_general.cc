@@ -7,6 +7,7 @@
 #include "log.h"
 #include "rx.h"
 #include "rx_describe.h"
+#include "rx_short.h"
 #include "rx_single.h"
 #include "rx_spill.h"
 
@@ -112,6 +113,7 @@ bool stopped_by_error(RxQueue& q, const hw::Cqe& cqe) {
 bool recover(RxQueue& q) {
   q.broken = q.queue == nullptr || !reset_primary(q) || !q.queue->reset();
   if (q.broken) return false;
+  if (q.short_ring != nullptr) return restart_short(q), true;
   q.spilled = 0;
   q.mixed = false;
   for (uint32_t index = 0; index < q.depth; ++index) {
@@ -237,6 +239,7 @@ RxOutcome receive_one(RxQueue& q, rte_mbuf*& out) {
 bool fill(RxQueue& q) {
   q.spilled = 0;
   q.mixed = false;
+  if (q.short_ring != nullptr) return fill_short(q);
   find_windows(q);
   for (uint32_t index = 0; index < q.depth; ++index) {
     Replacements fresh;

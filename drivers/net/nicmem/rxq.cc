@@ -286,6 +286,11 @@ Result<void> create_rx_queue(Port& port, RxQueueConfig& queue) {
   data.queue = own.get();
   data.primary = nullptr;
   if (primary != 0) set_up_primary(queue);
+  data.short_ring = nullptr;
+  if (port.args.min_posted && data.num_segments == 2 && data.segments[1].spill != nullptr) {
+    queue.short_ring = {.least = *port.args.min_posted};
+    data.short_ring = &queue.short_ring;
+  }
   data.keys = KeyCache(port.device->map.get());
   data.checksum_flags = (queue.offloads & RTE_ETH_RX_OFFLOAD_CHECKSUM) != 0;
   data.hash = (queue.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;

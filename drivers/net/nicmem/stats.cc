@@ -114,6 +114,7 @@ void emit_frames(Writer& emit, const Port& port, const RxCounters& rx, const TxC
   emit("rx_dropped_by_rule", now.rx_dropped_by_rule - base.rx_dropped_by_rule);
   emit("rx_wqe_error", now.rx_error - base.rx_error);
   emit("rx_malformed", now.rx_malformed - base.rx_malformed);
+  emit("rx_short_ring", port.args.min_posted ? now.rx_no_buffer - base.rx_no_buffer : 0);
   emit("rx_no_mbuf", rx.no_mbuf);
   emit("rx_stopped", rx.stopped);
   emit("rx_stuck", rx.stuck);

@@ -293,8 +293,81 @@ TEST(DriverSpillHardware, ADeviceThatCannotChooseSaysSo) {
   EXPECT_TRUE(pmd::check_spill(pmd::Spill::kHardware, card));
 }
 
-INSTANTIATE_TEST_SUITE_P(Form, DriverSpill, testing::Values("sw", "hw"),
-                         [](const auto& form) { return std::string(form.param); });
+/// What a stream of bursts of 32 leaves on the card, in thousandths; all of it arrives.
+uint64_t share_of_stream(const std::string& more) {
+  Cable cable({.arguments = "mode=nicmem,split=force,header=64,guard=1,sram=128KiB" + more,
+               .ring = 1024,
+               .mbufs = 4095},
+              kSender);
+  uint32_t seed = 0;
+  for (int round = 0; round < 128; ++round, seed += 32) {
+    burst(cable, 32, kBytes, seed);
+    std::vector<rte_mbuf*> packets = cable.there.receive(4096);
+    EXPECT_EQ(packets.size(), 32u);
+    free_all(packets);
+  }
+  check_conservation(cable);
+  EXPECT_EQ(cable.there.xstat("rx_short_ring"), 0u);
+  return cable.there.xstat("rx_payload_nicmem_permille");
+}
+
+TEST(DriverShortRing, AStreamMeetsTheCardMoreOften) {
+  const uint64_t full = share_of_stream("");
+  EXPECT_LT(full, 150u);
+  EXPECT_GT(share_of_stream(",min_posted=auto"), 3 * full) << "the first lap is posted whole";
+  // the card's 83 buffers by the posted ones and the 32 that the program has
+  EXPECT_GT(share_of_stream(",min_posted=128"), 1000u * 80 / (128 + 32));
+  EXPECT_GT(share_of_stream(",min_posted=64"), 1000u * 80 / (64 + 32));
+}
+
+/// What a ring of 64 cannot take waits on the cable, and comes in order; the ring follows.
+TEST(DriverShortRing, ABurstBeyondItComesLaterOnAWireThatLosesNothing) {
+  for (const char* form : {"64", "auto"}) {
+    SCOPED_TRACE(form);
+    Cable cable({.arguments = "mode=nicmem,split=force,header=64,guard=1,sram=128KiB,min_posted=" +
+                              std::string(form),
+                 .ring = 1024,
+                 .mbufs = 4095},
+                kSender);
+    uint32_t seed = 0;
+    for (const uint32_t length : {32u, 900u, 32u, 500u}) {
+      burst(cable, length, kBytes, seed);
+      while (length > 0) {
+        std::vector<rte_mbuf*> packets = take_in_order(cable, kBytes, seed);
+        if (packets.empty()) break;
+        seed += static_cast<uint32_t>(packets.size());
+        check_conservation(cable, packets);
+        free_all(packets);
+        cable.settle();
+      }
+    }
+    EXPECT_EQ(seed, 32u + 900 + 32 + 500);
+    check_conservation(cable);
+  }
+}
+
+/// Frames that end in the header buffer give the card's buffer back at once.
+TEST(DriverShortRing, ShortFramesHoldNothingOfTheCard) {
+  Cable cable({.arguments = "mode=nicmem,split=force,header=64,sram=99KiB,min_posted=64",
+               .ring = 256,
+               .mbufs = 2047},
+              kSender);
+  for (uint32_t seed = 0; seed < 512; seed += 32) {
+    burst(cable, 32, 60, seed);
+    std::vector<rte_mbuf*> packets = take_in_order(cable, 60, seed);
+    ASSERT_EQ(packets.size(), 32u);
+    check_conservation(cable, packets);
+    free_all(packets);
+  }
+  EXPECT_EQ(cable.there.xstat("payload_nicmem_posted"), 64u);
+  EXPECT_EQ(cable.there.xstat("payload_host_posted"), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Form, DriverSpill, testing::Values("sw", "hw", "sw,min_posted=auto"),
+                         [](const auto& form) {
+                           return std::string(form.param).substr(0, 2) +
+                                  (form.index == 2 ? "Auto" : "");
+                         });
 
 }  // namespace
 }  // namespace nicmem::test
