@@ -32,6 +32,7 @@ struct NicOptions {
   bool guard = false;                      // DeviceMemory::window() allows no access
   int numa_node = -1;                      // reported; -1: not known
   WireFactory wire = {};                   // for Hca::open_port(options)
+  QueueMemoryFactory memory = {};          // of all rings and records; none: the model's own
   std::function<Nanos()> now = {};         // for Hca::step(budget); none: one nanosecond a step
   std::shared_ptr<FaultPlan> faults = {};  // what goes wrong; accesses: FaultyNic only
 };
@@ -157,6 +158,10 @@ class BasicNic final : public hca::Hca, private PortHost {
   uint32_t next_queue_number() override { return ++last_queue_; }
   void forget(hca::Port& port) override { std::erase(ports_, &port); }
   EventBox& events() override { return events_; }
+  Result<QueueMemory> queue_memory(QueueKind kind, size_t ring_bytes) override {
+    return options_.memory ? options_.memory(kind, ring_bytes)
+                           : make_queue_memory(kind, ring_bytes);
+  }
 
   NicOptions options_;
   hca::Capabilities capabilities_;

@@ -38,6 +38,7 @@ class PortHost {
   virtual EventBox& events() = 0;
   /// Whether the device carries a control call out; `what` names it.
   virtual Result<void> admit(const char* what) = 0;
+  virtual Result<QueueMemory> queue_memory(QueueKind kind, size_t ring_bytes) = 0;
 };
 
 /// Control calls from any one thread at a time; run() from the thread that steps the device.
@@ -71,9 +72,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     }
     const Gate::Control control(gate_);
     NM_TRY_VOID(admit("completion queue"));
+    NM_TRY(QueueMemory memory,
+           host_.queue_memory(QueueKind::kCompletion, size_t{options.depth} * sizeof(hw::Cqe)));
     QueueHost& host = *this;
-    auto queue =
-        std::make_unique<SimCompletionQueue>(gate_, host, options.depth, host_.next_queue_number());
+    auto queue = std::make_unique<SimCompletionQueue>(gate_, host, std::move(memory), options.depth,
+                                                      host_.next_queue_number());
     completion_rings_.push_back(&queue->device());
     watch("cq", *queue, std::as_bytes(queue->ring), sizeof(hw::Cqe), queue->consumer);
     return queue;
@@ -93,9 +96,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     if (receive_queues_.size() >= kMaxQueues) return too_many("receive");
     NM_TRY(ReceiveRing * primary, primary_of(options, *ring));
     NM_TRY_VOID(admit("receive queue"));
+    const size_t bytes = size_t{options.depth} * hw::receive_wqe_stride(options.scatter_entries);
+    NM_TRY(QueueMemory memory, host_.queue_memory(QueueKind::kReceive, bytes));
     QueueHost& host = *this;
-    auto queue = std::make_unique<SimReceiveQueue>(gate_, host, domain, *ring, options,
-                                                   host_.next_queue_number());
+    auto queue = std::make_unique<SimReceiveQueue>(gate_, host, std::move(memory), domain, *ring,
+                                                   options, host_.next_queue_number());
     receive_queues_.push_back({queue.get(), &queue->device()});
     if (primary != nullptr) {
       queue->device().primary = primary;
@@ -113,9 +118,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     NM_TRY(CompletionRing * ring, ring_of(cq, domain));
     if (send_queues_ >= kMaxQueues) return too_many("send");
     NM_TRY_VOID(admit("send queue"));
+    NM_TRY(QueueMemory memory,
+           host_.queue_memory(QueueKind::kSend, size_t{depth_blocks} * hw::kWqeBlockBytes));
     QueueHost& host = *this;
-    auto queue = std::make_unique<SimSendQueue>(gate_, host, domain, *ring, depth_blocks,
-                                                host_.next_queue_number());
+    auto queue = std::make_unique<SimSendQueue>(gate_, host, std::move(memory), domain, *ring,
+                                                depth_blocks, host_.next_queue_number());
     tx_.add(queue->device());
     watch("sq", *queue, queue->ring, hw::kWqeBlockBytes, queue->producer);
     ++send_queues_;
