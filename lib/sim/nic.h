@@ -30,6 +30,7 @@ struct NicOptions {
   std::string name = "sim";
   size_t sram_bytes = 256_KiB;             // 1 to Sram::kMaxBytes
   bool guard = false;                      // DeviceMemory::window() allows no access
+  bool keep_unmatched = false;             // frames that no rule takes wait for one, if they can
   int numa_node = -1;                      // reported; -1: not known
   WireFactory wire = {};                   // for Hca::open_port(options)
   QueueMemoryFactory memory = {};          // of all rings and records; none: the model's own
@@ -81,8 +82,8 @@ class BasicNic final : public hca::Hca, private PortHost {
   std::unique_ptr<Port> open_port(const hca::PortOptions& options, std::unique_ptr<Wire> wire) {
     const Gate::Control control(memory_.gate());
     PortHost& host = *this;
-    auto port =
-        std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options, std::move(wire));
+    auto port = std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options,
+                                       std::move(wire), options_.keep_unmatched);
     if constexpr (requires { port->bus().follow(options_.faults); })
       port->bus().follow(options_.faults);
     ports_.push_back(port.get());

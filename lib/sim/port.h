@@ -46,13 +46,14 @@ template <Bus B>
 class BasicPort final : public hca::Port, private QueueHost {
  public:
   BasicPort(Gate& gate, PortHost& host, const MrTable& regions, const hca::PortOptions& options,
-            std::unique_ptr<Wire> wire)
+            std::unique_ptr<Wire> wire, bool keep_unmatched = false)
       : gate_(gate),
         host_(host),
         on_event_(options.on_event),
         core_{.regions = regions,
               .wire = std::make_unique<Link>(std::move(wire)),
-              .header_bytes = options.header_bytes},
+              .header_bytes = options.header_bytes,
+              .keep_unmatched = keep_unmatched},
         link_(static_cast<Link&>(*core_.wire)),
         rx_(core_),
         tx_(core_) {}

@@ -22,6 +22,7 @@ struct PortCore {
   const MrTable& regions;
   std::unique_ptr<Wire> wire;
   uint32_t header_bytes;
+  bool keep_unmatched = false;
   uint32_t max_frame_bytes = kDefaultMaxFrameBytes;
   hca::PortCounters counters{};
   B bus{};

@@ -58,10 +58,14 @@ void take(Device& device, const std::string& argument) {
     (key == "guard" ? device.options.guard : device.multi_packet) = value != "0";
     return;
   }
+  if (key == "unmatched" && (value == "wait" || value == "drop")) {
+    device.keep_unmatched = value == "wait";
+    return;
+  }
   const auto taken = device.options.take(key, value);
   if (!taken) refuse(taken.error().what);
   if (!*taken) {
-    refuse(key + ": accepted: guard, empw, " + std::string(hca_sim::kKeys));
+    refuse(key + ": accepted: guard, empw, unmatched=wait|drop, " + std::string(hca_sim::kKeys));
   }
 }
 

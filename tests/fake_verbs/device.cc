@@ -82,6 +82,7 @@ uint64_t Device::guid() const {
 
 int Device::open() {
   sim::NicOptions nic{.name = verbs.name, .sram_bytes = options.sram_bytes, .guard = options.guard};
+  nic.keep_unmatched = keep_unmatched;
   nic.numa_node = options.numa_node;
   nic.faults = options.faults;
   nic.wire = [this](const hca::PortOptions& open_port) {

@@ -110,7 +110,7 @@ struct Device {
   ibv_device verbs{};  // first: the library hands out its address
   hca_sim::Options options;
   bool multi_packet = true;  // empw=0: hides enhanced multi-packet WQEs
-  uint32_t max_frame_bytes = 0;
+  bool keep_unmatched = false;  // unmatched=wait: a wire that loses nothing waits for rules
   std::unique_ptr<hca::Hca> hca;
   std::unique_ptr<hca::Port> port;
   std::vector<Context*> contexts;  // changed under both locks

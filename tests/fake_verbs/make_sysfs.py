@@ -5,8 +5,8 @@
     make_sysfs.py FOLDER IBDEV=NETDEV ...
 
 The netdev must exist where the program runs; IBDEV= gives a device without one.
-FOLDER/pci/0000:ca:00.N is a PCI function (SYSFS_PCI_DEVICES=FOLDER/pci for DPDK), FOLDER/ib/IBDEV an
-InfiniBand device (NM_FAKE_VERBS_SYSFS=FOLDER for the fake)."""
+FOLDER/pci/0000:ca:00.N is a PCI function (SYSFS_PCI_DEVICES=FOLDER/pci for DPDK), FOLDER/ib/IBDEV
+an InfiniBand one (NM_FAKE_VERBS_SYSFS=FOLDER for the fake)."""
 import pathlib
 import sys
 
