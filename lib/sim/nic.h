@@ -28,9 +28,9 @@ namespace nicmem::sim {
 
 struct NicOptions {
   std::string name = "sim";
-  size_t sram_bytes = 256_KiB;             // 1 to Sram::kMaxBytes
-  bool guard = false;                      // DeviceMemory::window() allows no access
-  bool keep_unmatched = false;             // frames that no rule takes wait for one, if they can
+  size_t sram_bytes = 256_KiB;  // 1 to Sram::kMaxBytes
+  bool guard = false;           // DeviceMemory::window() allows no access
+  PortTraits ports = {};
   int numa_node = -1;                      // reported; -1: not known
   WireFactory wire = {};                   // for Hca::open_port(options)
   QueueMemoryFactory memory = {};          // of all rings and records; none: the model's own
@@ -83,7 +83,7 @@ class BasicNic final : public hca::Hca, private PortHost {
     const Gate::Control control(memory_.gate());
     PortHost& host = *this;
     auto port = std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options,
-                                       std::move(wire), options_.keep_unmatched);
+                                       std::move(wire), options_.ports);
     if constexpr (requires { port->bus().follow(options_.faults); })
       port->bus().follow(options_.faults);
     ports_.push_back(port.get());
@@ -117,7 +117,7 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_queues = kMaxQueues,
                      .max_frame_bytes = kMaxFrameBytes,
                      .max_tso_bytes = kMaxTsoBytes,
-                     .rule_priorities = kRulePriorities,
+                     .rule_priorities = options_.ports.rule_priorities,
                      .checksum = true,
                      .vlan = true,
                      .spill = true,

@@ -46,14 +46,14 @@ template <Bus B>
 class BasicPort final : public hca::Port, private QueueHost {
  public:
   BasicPort(Gate& gate, PortHost& host, const MrTable& regions, const hca::PortOptions& options,
-            std::unique_ptr<Wire> wire, bool keep_unmatched = false)
+            std::unique_ptr<Wire> wire, const PortTraits& traits = {})
       : gate_(gate),
         host_(host),
         on_event_(options.on_event),
         core_{.regions = regions,
               .wire = std::make_unique<Link>(std::move(wire)),
               .header_bytes = options.header_bytes,
-              .keep_unmatched = keep_unmatched},
+              .traits = traits},
         link_(static_cast<Link&>(*core_.wire)),
         rx_(core_),
         tx_(core_) {}
@@ -140,7 +140,7 @@ class BasicPort final : public hca::Port, private QueueHost {
 
   /// Destroying a queue that a rule uses is a bug of the caller: NM_CHECK.
   Result<std::unique_ptr<hca::Rule>> create_rule(const hca::RuleOptions& options) override {
-    NM_TRY_VOID(check(options));
+    NM_TRY_VOID(check(options, core_.traits.rule_priorities));
     const Gate::Control control(gate_);
     RuleEntry entry{.match = options.match, .priority = options.priority, .tag = options.tag};
     if (!options.drop) {

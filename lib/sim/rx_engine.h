@@ -59,7 +59,8 @@ class RxEngine {
     const Parsed parsed = parse(frame);
     const Verdict verdict = steering_.decide(frame, parsed);
     if (verdict.queue == nullptr) {
-      if (port_.keep_unmatched && verdict.rule == nullptr && port_.wire->lossless()) return false;
+      if (port_.traits.keep_unmatched && verdict.rule == nullptr && port_.wire->lossless())
+        return false;
       return drop(verdict, frame,
                   verdict.rule ? counters.rx_dropped_by_rule : counters.rx_filtered);
     }

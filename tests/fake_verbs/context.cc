@@ -244,11 +244,7 @@ int mlx5dv_set_context_attr(ibv_context* context, mlx5dv_set_ctx_attr_type type,
   const Call call("mlx5dv_set_context_attr", context);
   if (const int error = call.fault()) return error;
   if (type != MLX5DV_CTX_ATTR_BUF_ALLOCATORS) return ENOTSUP;
-  const auto& allocators = *static_cast<mlx5dv_ctx_allocators*>(attr);
-  if (allocators.alloc == nullptr || allocators.free == nullptr) return EINVAL;
-  Context& own = of_context(context);
-  if (!own.nodes.empty() && own.allocators.alloc != nullptr) return EBUSY;
-  own.allocators = allocators;
+  of_context(context).allocators = *static_cast<mlx5dv_ctx_allocators*>(attr);
   return 0;
 }
 

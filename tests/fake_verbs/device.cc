@@ -2,11 +2,8 @@
 // Devices and contexts: list, open, close, what they report, and their events.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,30 +16,12 @@
 #include "fake.h"
 #include "hw/wqe.h"
 #include "sim/nic.h"
+#include "surroundings.h"
 
 namespace nicmem::fake {
 namespace {
 
 constexpr uint32_t kPageBytes = 4096;
-
-/// The MAC address of the device's network interface (the first in its PCI folder), if there is
-/// one that the kernel knows; else one made of the device's number.
-std::array<uint8_t, 6> mac_of(const Device& device) {
-  std::array<uint8_t, 6> mac{0x02, 0, 0, 0, 0, static_cast<uint8_t>(device.guid())};
-  std::error_code error;
-  const auto folder = std::filesystem::path(device.verbs.ibdev_path) / "device" / "net";
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    ifreq request{};
-    std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", entry.path().filename().c_str());
-    const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (ioctl(socket_fd, SIOCGIFHWADDR, &request) == 0) {
-      std::memcpy(mac.data(), request.ifr_hwaddr.sa_data, mac.size());
-    }
-    ::close(socket_fd);
-    break;
-  }
-  return mac;
-}
 
 cpu_set_t all_cpus() {
   cpu_set_t all;
@@ -74,6 +53,9 @@ Result<std::unique_ptr<sim::Wire>> open_ethdev_wire(const std::string& name) {
   return std::move(*wire);
 }
 
+Device::Device() = default;
+Device::~Device() = default;
+
 uint64_t Device::guid() const {
   const auto same = [this](const auto& device) { return device.get() == this; };
   const auto at = std::ranges::find_if(devices(), same);
@@ -81,8 +63,9 @@ uint64_t Device::guid() const {
 }
 
 int Device::open() {
+  surroundings = std::make_unique<Surroundings>(*this);
   sim::NicOptions nic{.name = verbs.name, .sram_bytes = options.sram_bytes, .guard = options.guard};
-  nic.keep_unmatched = keep_unmatched;
+  nic.ports = {.keep_unmatched = keep_unmatched, .rule_priorities = kModelPriorities};
   nic.numa_node = options.numa_node;
   nic.faults = options.faults;
   nic.wire = [this](const hca::PortOptions& open_port) {
@@ -91,11 +74,19 @@ int Device::open() {
   nic.memory = [this](sim::QueueKind kind, size_t bytes) {
     return creating->queue_memory(kind, bytes);
   };
-  if (!options.stepped() || options.faults == nullptr) nic.now = hca_sim::steady_now;
+  if (!options.stepped()) {
+    nic.now = [this] {
+      const Nanos now = hca_sim::steady_now();
+      surroundings->look(now);
+      return now;
+    };
+  } else if (options.faults == nullptr) {
+    nic.now = hca_sim::steady_now;
+  }
   auto made = sim::make_nic(std::move(nic));
   if (!made) return say(*this, made.error());
   auto opened = (*made)->open_port({.name = verbs.name,
-                                    .mac = mac_of(*this),
+                                    .mac = surroundings->mac(),
                                     .on_event = [this](hca::PortEvent) { link_changed(); }});
   if (!opened) return say(*this, opened.error());
   hca = std::move(*made);
@@ -103,9 +94,16 @@ int Device::open() {
   fatal = false;
   static_cast<void>(port->set_max_frame(sim::kMaxFrameBytes));
   static_cast<void>(port->start());
+  surroundings->look();
   if (options.stepped()) return 0;
   const auto runs = hca_sim::Engine::add(*hca, options.cpu, all_cpus());
   return runs ? 0 : say(*this, runs.error());
+}
+
+size_t Device::step(uint32_t frames) {
+  const size_t moved = fatal ? 0 : hca->step(frames);
+  surroundings->look();
+  return moved;
 }
 
 void Device::close() {
@@ -113,6 +111,7 @@ void Device::close() {
   hca_sim::Engine::remove(*hca);
   port = nullptr;
   hca = nullptr;
+  surroundings = nullptr;
 }
 
 /// Called by the thread that steps the model, without the fake's lock: contexts are closed only
@@ -140,27 +139,51 @@ void Context::post(ibv_event_type type) {
   static_cast<void>(!write(verbs.context.async_fd, &one, sizeof one));
 }
 
+namespace {
+
+void* allocate(const mlx5dv_ctx_allocators& allocators, size_t bytes) {
+  void* const buffer = allocators.alloc != nullptr
+                           ? allocators.alloc(bytes, allocators.data)
+                           : std::aligned_alloc(kPageBytes, round_up<size_t>(bytes, kPageBytes));
+  if (buffer != nullptr) std::memset(buffer, 0, bytes);
+  return buffer;
+}
+
+/// What one queue has, until it is gone.
+struct Buffers {
+  Context& context;
+  const mlx5dv_ctx_allocators allocators;  // as they were when it was made
+  void* ring = nullptr;
+  void* records = nullptr;
+  void* uar = nullptr;
+  size_t page = 0;
+
+  Buffers(Context& owner, size_t ring_bytes)
+      : context(owner),
+        allocators(owner.allocators),
+        ring(allocate(allocators, ring_bytes)),
+        records(allocate(allocators, sim::kLineBytes)) {}
+  ~Buffers() {
+    if (ring != nullptr) give_back(ring);
+    if (records != nullptr) give_back(records);
+    if (uar != nullptr) munmap(uar, kPageBytes);
+    if (uar != nullptr) context.uar_pages[page] = false;
+  }
+  void give_back(void* buffer) const {
+    if (allocators.free != nullptr) {
+      allocators.free(buffer, allocators.data);
+    } else {
+      std::free(buffer);
+    }
+  }
+};
+
+}  // namespace
+
 /// Memory of a ring and its records as libmlx5 gets it: from the program's allocator if there is
 /// one. The record is a pair there: receive, send.
 Result<sim::QueueMemory> Context::queue_memory(sim::QueueKind kind, size_t bytes) {
-  struct Buffers {
-    Context& context;
-    void* ring = nullptr;
-    void* records = nullptr;
-    void* uar = nullptr;
-    size_t page = 0;
-
-    explicit Buffers(Context& owner) : context(owner) {}
-    ~Buffers() {
-      if (ring != nullptr) context.free_buffer(ring);
-      if (records != nullptr) context.free_buffer(records);
-      if (uar != nullptr) munmap(uar, kPageBytes);
-      if (uar != nullptr) context.uar_pages[page] = false;
-    }
-  };
-  const auto buffers = std::make_shared<Buffers>(*this);
-  buffers->ring = allocate_buffer(bytes);
-  buffers->records = allocate_buffer(sim::kLineBytes);
+  const auto buffers = std::make_shared<Buffers>(*this, bytes);
   if (buffers->ring == nullptr || buffers->records == nullptr) {
     return nicmem::fail(Code::kExhausted, "queue: no memory for its ring");
   }
@@ -184,22 +207,6 @@ Result<sim::QueueMemory> Context::queue_memory(sim::QueueKind kind, size_t bytes
   const uint64_t silent = 0;
   memory.doorbell->ring(&silent);
   return memory;
-}
-
-void* Context::allocate_buffer(size_t bytes) {
-  void* const buffer = allocators.alloc != nullptr
-                           ? allocators.alloc(bytes, allocators.data)
-                           : std::aligned_alloc(kPageBytes, round_up<size_t>(bytes, kPageBytes));
-  if (buffer != nullptr) std::memset(buffer, 0, bytes);
-  return buffer;
-}
-
-void Context::free_buffer(void* buffer) {
-  if (allocators.alloc != nullptr) {
-    allocators.free(buffer, allocators.data);
-  } else {
-    std::free(buffer);
-  }
 }
 
 }  // namespace nicmem::fake

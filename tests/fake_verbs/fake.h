@@ -75,6 +75,7 @@ inline constexpr std::array<const char*, 13> kKindNames = {
     "qp",      "flow", "matcher", "counters", "comp_channel", "dr_action"};
 
 struct Context;
+class Surroundings;
 
 /// What every object has beside its public struct: who uses it, so that it outlives them (EBUSY),
 /// and how a closing context gets rid of it.
@@ -109,7 +110,7 @@ class Node {
 struct Device {
   ibv_device verbs{};  // first: the library hands out its address
   hca_sim::Options options;
-  bool multi_packet = true;  // empw=0: hides enhanced multi-packet WQEs
+  bool multi_packet = true;     // empw=0: hides enhanced multi-packet WQEs
   bool keep_unmatched = false;  // unmatched=wait: a wire that loses nothing waits for rules
   std::unique_ptr<hca::Hca> hca;
   std::unique_ptr<hca::Port> port;
@@ -117,12 +118,16 @@ struct Device {
   std::mutex contexts_mutex;
   Context* creating = nullptr;  // whose ring memory is asked for
   bool fatal = false;
+  std::unique_ptr<Surroundings> surroundings;
 
+  Device();
+  ~Device();
   /// 0, or an errno. Before the first context is opened, and after the last was closed.
   int open();
   void close();
   /// The model stops for good; every context gets IBV_EVENT_DEVICE_FATAL, no call works any more.
   void fail();
+  size_t step(uint32_t frames);
   void link_changed();
   uint64_t guid() const;
 };
@@ -151,9 +156,10 @@ struct Context {
   ibv_context* ibv() { return &verbs.context; }
   void post(ibv_event_type type);
   Result<sim::QueueMemory> queue_memory(sim::QueueKind kind, size_t bytes);
-  void* allocate_buffer(size_t bytes);
-  void free_buffer(void* buffer);
 };
+
+/// Of rules: see flow.cc.
+inline constexpr uint32_t kModelPriorities = 18;
 
 /// Where in its UAR page a send queue's register is.
 inline constexpr size_t kDoorbellOffset = 0x800;
@@ -240,7 +246,6 @@ struct Matcher {
   Opaque verbs{};
   Node node;
   std::vector<std::byte> mask;
-  hca::Match match;  // what its type asks for
   uint32_t priority = 0;
 };
 /// fte_match_param: seven sets of 64 bytes, of which the outer headers are the first.

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Steering: flows by specs (ibv_create_flow) and in the device's own format (mlx5dv_create_flow),
 // and counters.
+#include <endian.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "fake.h"
 #include "match.h"
-#include "sim/steering_options.h"
 
 namespace nicmem::fake {
 namespace {
 
-/// The model's lowest priority is that of default rules; there is no flow below.
-constexpr uint32_t kDefaultPriority = sim::kRulePriorities - 1;
-/// Of a program's rules. [Linux, MLX5_IB_FLOW_LAST_PRIO]
+// After those of a program come rules for multicast only, and then the default ones.
+// [Linux, MLX5_IB_FLOW_LAST_PRIO, MLX5_IB_FLOW_MCAST_PRIO, MLX5_IB_FLOW_LEFTOVERS_PRIO]
 constexpr uint32_t kLastPriority = 15;
+constexpr uint32_t kMulticastPriority = 16;
+constexpr uint32_t kDefaultPriority = 17;
+static_assert(kDefaultPriority + 1 == kModelPriorities);
 
 /// What a flow does, gathered from its specs or actions.
 struct Wanted {
@@ -67,9 +70,19 @@ int take_spec(const ibv_flow_spec& spec, Wanted& wanted) {
   }
 }
 
+/// [Linux, flow_is_multicast_only]
+bool is_multicast_only(const ibv_flow_spec& first) {
+  const auto group = [](const uint8_t* address) { return (address[0] & 1) != 0; };
+  const auto group_ip = [](uint32_t address) { return (be32toh(address) >> 28) == 0xe; };
+  if (first.hdr.type == IBV_FLOW_SPEC_ETH)
+    return group(first.eth.mask.dst_mac) && group(first.eth.val.dst_mac);
+  return first.hdr.type == IBV_FLOW_SPEC_IPV4 && group_ip(first.ipv4.mask.dst_ip) &&
+         group_ip(first.ipv4.val.dst_ip);
+}
+
 int take_type(ibv_flow_attr_type type, uint32_t priority, Wanted& wanted) {
-  if (priority > kLastPriority) return EINVAL;
-  wanted.priority = std::min(priority, kDefaultPriority);
+  if (priority > kLastPriority) return ENOMEM;  // [Linux, mlx5_ib_create_flow]
+  wanted.priority = priority;
   if (type == IBV_FLOW_ATTR_NORMAL) return 0;
   if (type != IBV_FLOW_ATTR_ALL_DEFAULT && type != IBV_FLOW_ATTR_MC_DEFAULT) return EOPNOTSUPP;
   wanted.priority = kDefaultPriority;
@@ -96,6 +109,7 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) {
   for (int i = 0; i < attr->num_of_specs; ++i) {  // attr->size is not looked at: drivers leave it 0
     const auto& spec = *reinterpret_cast<const ibv_flow_spec*>(at);
     if (spec.hdr.size < sizeof spec.hdr) return null(EINVAL);
+    if (i == 0 && is_multicast_only(spec)) wanted.priority = kMulticastPriority;
     if (const int error = take_spec(spec, wanted)) return null(error);
     at += spec.hdr.size;
   }
@@ -113,7 +127,7 @@ int destroy_flow(ibv_flow* verbs) {
 ibv_counters* create_counters(ibv_context* verbs, ibv_counters_init_attr* attr) {
   const Call call("ibv_create_counters", verbs);
   if (const int error = call.fault(ENOMEM)) return null(error);
-  if (attr->comp_mask != 0) return null(EINVAL);
+  if (attr->comp_mask != 0) return null(EOPNOTSUPP);
   return &make<Counters>(of_context(verbs), Kind::kCounters, {})->verbs;
 }
 
@@ -164,11 +178,11 @@ int read_counters(ibv_counters* verbs, uint64_t* values, uint32_t count, uint32_
 int take_action(const mlx5dv_flow_action_attr& action, Wanted& wanted) {
   switch (action.type) {
     case MLX5DV_FLOW_ACTION_DEST_IBV_QP:
-      if (wanted.qp != nullptr || wanted.drop) return EINVAL;
+      if (wanted.qp != nullptr || wanted.drop) return EOPNOTSUPP;
       wanted.qp = &of<Qp>(action.qp);
       return 0;
     case MLX5DV_FLOW_ACTION_DROP:
-      if (wanted.qp != nullptr) return EINVAL;
+      if (wanted.qp != nullptr || wanted.drop) return EOPNOTSUPP;
       wanted.drop = true;
       return 0;
     case MLX5DV_FLOW_ACTION_TAG:
@@ -221,7 +235,10 @@ mlx5dv_flow_matcher* mlx5dv_create_flow_matcher(ibv_context* verbs,
   const Call call("mlx5dv_create_flow_matcher", verbs);
   if (const int error = call.fault(ENOMEM)) return null(error);
   if (is_absent("create_flow_matcher")) return null(EOPNOTSUPP);
-  if ((attr->comp_mask & ~uint64_t{MLX5DV_FLOW_MATCHER_MASK_FT_TYPE}) != 0) return null(EINVAL);
+  if ((attr->comp_mask & ~uint64_t{MLX5DV_FLOW_MATCHER_MASK_FT_TYPE}) != 0 ||
+      attr->type != IBV_FLOW_ATTR_NORMAL) {
+    return null(EOPNOTSUPP);
+  }
   if (attr->comp_mask != 0 && attr->ft_type != MLX5DV_FLOW_TABLE_TYPE_NIC_RX)
     return null(EOPNOTSUPP);
   if (attr->match_mask == nullptr || attr->match_mask->match_sz == 0 ||
@@ -229,19 +246,15 @@ mlx5dv_flow_matcher* mlx5dv_create_flow_matcher(ibv_context* verbs,
     return null(EINVAL);
   }
   if ((attr->match_criteria_enable & ~kOuterHeaders) != 0) return null(EOPNOTSUPP);
-  Wanted wanted;
-  if (const int error = take_type(attr->type, attr->priority, wanted)) return null(error);
   const auto* mask = reinterpret_cast<const std::byte*>(attr->match_mask->match_buf);
   const std::vector<std::byte> bytes(mask, mask + attr->match_mask->match_sz);
-  hca::Match match = wanted.match;
-  // A program may ask for a mask that no value of it can be matched with: found out here.
+  // Nothing can be asked of headers that the criteria leave out.
   const bool outer = (attr->match_criteria_enable & kOuterHeaders) != 0;
   if (!outer && std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{}; }))
     return null(EINVAL);
   Matcher* const matcher = make<Matcher>(of_context(verbs), Kind::kMatcher, {});
   matcher->mask = bytes;
-  matcher->match = match;
-  matcher->priority = wanted.priority;
+  matcher->priority = attr->priority;
   return reinterpret_cast<mlx5dv_flow_matcher*>(&matcher->verbs);
 }
 
@@ -259,7 +272,8 @@ ibv_flow* mlx5dv_create_flow(mlx5dv_flow_matcher* verbs, mlx5dv_flow_match_param
   const Call call("mlx5dv_create_flow", matcher.verbs.context);
   if (const int error = call.fault(ENOMEM)) return null(error);
   if (!has_net_raw()) return null(EPERM);
-  Wanted wanted{.match = matcher.match, .priority = matcher.priority};
+  Wanted wanted{.priority = matcher.priority};
+  if (matcher.priority > kLastPriority) return null(ENOMEM);
   if (value == nullptr || value->match_sz > kMaxParameterBytes || count == 0) return null(EINVAL);
   const auto* bytes = reinterpret_cast<const std::byte*>(value->match_buf);
   const int unread = read_parameters({bytes, value->match_sz}, matcher.mask, wanted.match);

@@ -14,6 +14,9 @@ CONNECTX5 = {"vendor": "0x15b3", "device": "0x1017", "subsystem_vendor": "0x15b3
              "subsystem_device": "0x0020", "class": "0x020000", "numa_node": "-1",
              "resource": "\n".join(6 * [" ".join(3 * [f"0x{0:016x}"])])}
 
+COUNTERS = ["port_rcv_packets", "port_rcv_data", "port_rcv_errors", "port_xmit_packets",
+            "port_xmit_data", "port_xmit_discards"]
+
 
 def address(index):
     return f"0000:ca:00.{index}"
@@ -38,6 +41,7 @@ def make(folder, devices):
         write(ib, {"board_id": "NM_0000000001", "hca_type": "MT4119", "fw_ver": "16.35.3006",
                    "node_type": "1: CA"})
         write(ib / "ports" / "1" / "hw_counters", {"out_of_buffer": "0"})
+        write(ib / "ports" / "1" / "counters", {name: "0" for name in COUNTERS})
         (ib / "device").symlink_to(pci)
 
 

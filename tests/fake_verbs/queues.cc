@@ -17,6 +17,15 @@ namespace {
 
 constexpr uint64_t kBlock = 64;  // MLX5_SEND_WQE_BB: no ring is smaller
 
+/// [rdma-core, create_cq] No parent domains here, and nobody polls by the library.
+int check_cq(const ibv_cq_init_attr_ex& attr) {
+  constexpr uint32_t kFlags =
+      IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+  if ((attr.comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0) return EINVAL;
+  if (attr.comp_mask != 0 && (attr.flags & ~kFlags) != 0) return EINVAL;
+  return attr.wc_flags != 0 ? ENOTSUP : 0;
+}
+
 ibv_cq_ex* create_cq(Context& context, const ibv_cq_init_attr_ex& attr) {
   const uint32_t most = context.device.hca->capabilities().max_queue_depth;
   if (attr.cqe == 0 || attr.cqe >= most) return null(EINVAL);
@@ -39,8 +48,7 @@ ibv_cq_ex* create_cq(Context& context, const ibv_cq_init_attr_ex& attr) {
 ibv_cq_ex* create_cq_ex(ibv_context* verbs, ibv_cq_init_attr_ex* attr) {
   const Call call("ibv_create_cq_ex", verbs);
   if (const int error = call.fault(ENOMEM)) return null(error);
-  if (attr->comp_mask != 0) return null(EINVAL);
-  if (attr->wc_flags != 0) return null(ENOTSUP);
+  if (const int error = check_cq(*attr)) return null(error);
   return create_cq(of_context(verbs), *attr);
 }
 
@@ -116,8 +124,9 @@ int modify_wq(ibv_wq* verbs, ibv_wq_attr* attr) {
   if ((attr->attr_mask & ~kKnown) != 0) return EINVAL;
   const bool flags = (attr->attr_mask & IBV_WQ_ATTR_FLAGS) != 0;
   if (flags && (attr->flags_mask & ~uint32_t{IBV_WQ_FLAGS_CVLAN_STRIPPING}) != 0) return EOPNOTSUPP;
+  // Not the kernel but the library looks, and its answer is negative. [rdma-core, mlx5_modify_wq]
   if ((attr->attr_mask & IBV_WQ_ATTR_CURR_STATE) != 0 && attr->curr_wq_state != verbs->state)
-    return EINVAL;
+    return -EINVAL;
   if ((attr->attr_mask & IBV_WQ_ATTR_STATE) != 0 && attr->wq_state != verbs->state) {
     if (!allowed(verbs->state, attr->wq_state)) return EINVAL;
     if (const int error = change_state(wq, attr->wq_state)) return error;
@@ -248,8 +257,7 @@ ibv_cq_ex* mlx5dv_create_cq(ibv_context* verbs, ibv_cq_init_attr_ex* attr,
                             mlx5dv_cq_init_attr* extra) {
   const Call call("mlx5dv_create_cq", verbs);
   if (const int error = call.fault(ENOMEM)) return null(error);
-  if (attr->comp_mask != 0) return null(EINVAL);
-  if (attr->wc_flags != 0) return null(ENOTSUP);
+  if (const int error = check_cq(*attr)) return null(error);
   constexpr uint64_t kCompressed = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE;
   constexpr uint64_t kFlags = MLX5DV_CQ_INIT_ATTR_MASK_FLAGS;
   constexpr uint64_t kSize = MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE;

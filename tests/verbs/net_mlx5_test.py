@@ -247,6 +247,25 @@ class NetMlx5(unittest.TestCase):
             "set allmulti all on", "mac_addr add 0 02:00:00:00:00:77", "start",
             self.moves("rx_good_packets"), "stop"])
 
+    def test_what_finds_no_buffer_is_counted_as_missed(self):
+        missed = self.exchange("wire=gen,rate=1000000", [], [
+            "set fwd rxonly",
+            lambda testpmd: testpmd.wait_for(
+                lambda: int(re.search(r"RX-missed: (\d+)",
+                                      testpmd.say("show port stats 0"))[1]) > 1000)])[1]
+        self.assertTrue(missed)
+
+    def test_the_link_follows_the_interface(self):
+        def link(state):
+            def wait(testpmd):
+                net_mlx5.run("ip", "link", "set", "nmv0", state)
+                self.assertTrue(testpmd.wait_for(
+                    lambda: f"Link status: {state}" in testpmd.say("show port info 0")))
+            return wait
+
+        self.exchange("wire=gen", [], ["set fwd rxonly", "start", link("down"), link("up"),
+                                       self.moves("rx_good_packets"), "stop"])
+
     def test_a_send_queue_recovers_from_errors(self):
         """The k-th access to a packet fails: the queue is in error, and net_mlx5 resets it."""
         for k in (100, 1001, 20002):

@@ -167,7 +167,7 @@ TEST(SimForeign, ASendQueueCanBePutIntoErrorAndRestarted) {
 }
 
 TEST(SimForeign, FramesThatNothingTakesWaitForARuleIfAskedTo) {
-  Rig<> rig({.keep_unmatched = true});
+  Rig<> rig({.ports = {.keep_unmatched = true}});
   Buffer host = Buffer::in_host(*rig.nic, rig.domain, 4096);
   Receiver receiver(*rig.port, rig.domain, 8);
   receiver.post({host.at(0, 2048)});
