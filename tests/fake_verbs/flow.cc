@@ -198,7 +198,9 @@ int take_action(const mlx5dv_flow_action_attr& action, Wanted& wanted) {
   return EOPNOTSUPP;
 }
 
-constexpr uint8_t kOuterHeaders = 1;  // match_criteria_enable: MLX5_MATCH_OUTER_HEADERS
+// match_criteria_enable: MLX5_MATCH_OUTER_HEADERS, MLX5_MATCH_MISC_PARAMETERS_3
+constexpr uint8_t kOuterHeaders = 1, kMisc3 = 1 << 4;
+constexpr size_t kParameterSetBytes = 64;  // of fte_match_param, one for each bit of the criteria
 
 }  // namespace
 
@@ -245,13 +247,15 @@ mlx5dv_flow_matcher* mlx5dv_create_flow_matcher(ibv_context* verbs,
       attr->match_mask->match_sz > kMaxParameterBytes || attr->flags != 0) {
     return null(EINVAL);
   }
-  if ((attr->match_criteria_enable & ~kOuterHeaders) != 0) return null(EOPNOTSUPP);
+  if ((attr->match_criteria_enable & ~(kOuterHeaders | kMisc3)) != 0) return null(EOPNOTSUPP);
   const auto* mask = reinterpret_cast<const std::byte*>(attr->match_mask->match_buf);
   const std::vector<std::byte> bytes(mask, mask + attr->match_mask->match_sz);
   // Nothing can be asked of headers that the criteria leave out.
-  const bool outer = (attr->match_criteria_enable & kOuterHeaders) != 0;
-  if (!outer && std::ranges::any_of(bytes, [](std::byte b) { return b != std::byte{}; }))
-    return null(EINVAL);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const size_t set = i / kParameterSetBytes;
+    if (bytes[i] != std::byte{} && (attr->match_criteria_enable >> set & 1) == 0)
+      return null(EINVAL);
+  }
   Matcher* const matcher = make<Matcher>(of_context(verbs), Kind::kMatcher, {});
   matcher->mask = bytes;
   matcher->priority = attr->priority;

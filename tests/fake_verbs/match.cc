@@ -24,6 +24,13 @@ void copy(Field& to, const void* from) {
   std::memcpy(static_cast<void*>(&to), from, sizeof to);
 }
 
+/// The frame's own type is that of a tag.
+void ask_for_tag(uint16_t type, hca::Match& match) {
+  auto& ether = ensure(match.ether);
+  ether.value.type.set(type);
+  ether.mask.type.set(0xffff);
+}
+
 /// The filter's fields are in network order; those of a tag have host order in no driver.
 int add_eth(const ibv_flow_spec_eth& spec, hca::Match& match) {
   auto& ether = ensure(match.ether);
@@ -35,12 +42,13 @@ int add_eth(const ibv_flow_spec_eth& spec, hca::Match& match) {
   fill(ether.value, spec.val);
   fill(ether.mask, spec.mask);
   if (spec.mask.vlan_tag == 0) return 0;
-  // The type is then that of what follows the tag.
+  // A customer's tag [Linux, set_flow_spec]; the type is then that of what follows it.
   auto& vlan = ensure(match.vlan);
   copy(vlan.value.control, &spec.val.vlan_tag);
   copy(vlan.mask.control, &spec.mask.vlan_tag);
   std::swap(vlan.value.type, ether.value.type);
   std::swap(vlan.mask.type, ether.mask.type);
+  ask_for_tag(hw::kEtherTypeVlan, match);
   return 0;
 }
 
@@ -167,6 +175,7 @@ void read_ether(Outer& outer, hca::Match& match) {
   vlan.mask.control.set(control(outer.mask(kPriority), outer.mask(kCfi), outer.mask(kVlan)));
   vlan.value.type.set(static_cast<uint16_t>(outer.value(kEtherType)));
   vlan.mask.type.set(static_cast<uint16_t>(outer.mask(kEtherType)));
+  ask_for_tag(outer.asks(kCustomerTag) ? hw::kEtherTypeVlan : hw::kEtherTypeServiceVlan, match);
 }
 
 void read_ipv4(const Outer& outer, hca::Match& match) {
@@ -211,6 +220,31 @@ void read_ports(const Outer& outer, Field source, Field destination,
   ports.mask.destination_port.set(static_cast<uint16_t>(outer.mask(destination)));
 }
 
+constexpr size_t kIcmpData = 256 + 24, kIcmpType = 256 + 32;  // of fte_match_set_misc3
+
+/// What comes behind the outer headers: ICMP's type, code and rest are known, nothing else.
+int read_icmp(std::span<const std::byte> value, std::span<const std::byte> mask,
+              hca::Match& match) {
+  std::array<std::byte, 512> values{}, masks{};
+  std::copy_n(value.begin(), std::min(value.size(), values.size()), values.begin());
+  std::copy_n(mask.begin(), std::min(mask.size(), masks.size()), masks.begin());
+  hca::Pattern<hw::IcmpHeader> icmp;
+  const auto fill = [](hw::IcmpHeader& header, const std::array<std::byte, 512>& from) {
+    header.type = static_cast<uint8_t>(from[kIcmpType]);
+    header.code = static_cast<uint8_t>(from[kIcmpType + 1]);
+    copy(header.rest, from.data() + kIcmpData);
+  };
+  fill(icmp.value, values);
+  fill(icmp.mask, masks);
+  const bool asked = icmp.mask.type != 0 || icmp.mask.code != 0 || icmp.mask.rest.get() != 0;
+  if (asked) match.icmp = icmp;
+  std::fill_n(masks.begin() + kIcmpData, 4, std::byte{});
+  std::fill_n(masks.begin() + kIcmpType, 2, std::byte{});
+  const bool nothing_left = std::all_of(masks.begin() + kOuterBytes, masks.end(),
+                                        [](std::byte byte) { return byte == std::byte{}; });
+  return nothing_left ? 0 : EOPNOTSUPP;
+}
+
 /// 4, 6, or 0 when the parameters do not say.
 uint32_t version_of(const Outer& outer) {
   if (outer.mask(kVersion) == kVersionMask) return outer.value(kVersion);
@@ -251,6 +285,9 @@ int read_parameters(std::span<const std::byte> value, std::span<const std::byte>
                     hca::Match& match) {
   Outer outer(value, mask);
   const uint32_t version = version_of(outer);
+  // That there is no tag, or one of each kind, cannot be said in the model.
+  const uint32_t tags = outer.mask(kCustomerTag) + outer.mask(kServiceTag);
+  if (tags > outer.value(kCustomerTag) + outer.value(kServiceTag) || tags > 1) return EOPNOTSUPP;
   read_ether(outer, match);
   const bool l3 = outer.asks(kProtocol) || outer.asks(kDscp) || outer.asks(kEcn) ||
                   outer.asks(kTtl) || outer.asks_bytes(kSourceAddress, 32) || outer.asks(kVersion);
@@ -275,7 +312,8 @@ int read_parameters(std::span<const std::byte> value, std::span<const std::byte>
     outer.done(field);
   }
   outer.done_bytes(kSourceAddress, 32);
-  return outer.nothing_left() ? 0 : EOPNOTSUPP;  // fragments, among others
+  if (!outer.nothing_left()) return EOPNOTSUPP;  // fragments, among others
+  return read_icmp(value, mask, match);
 }
 
 }  // namespace nicmem::fake

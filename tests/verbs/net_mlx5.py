@@ -32,8 +32,8 @@ def run(*command):
     subprocess.run(command, check=True)
 
 
-def enter_namespace():
-    """Runs this program again in a user, network and mount namespace, unless it runs there now."""
+def enter_namespace(kinds="-Urnm"):
+    """Runs this program again in namespaces of users, network and mounts, unless it is there now."""
     if INSIDE in os.environ:
         for place in ("/var/log", "/var/tmp"):  # net_mlx5 leaves a dump, and a socket, there
             run("mount", "-t", "tmpfs", "none", place)
@@ -43,12 +43,12 @@ def enter_namespace():
     for tool in ("unshare", "ip", "dpdk-testpmd"):
         if shutil.which(tool) is None:
             skip(tool)
-    probe = subprocess.run(["unshare", "-Urnm", "ip", "link", "add", "nmv", "type", "veth", "peer",
+    probe = subprocess.run(["unshare", kinds, "ip", "link", "add", "nmv", "type", "veth", "peer",
                             "name", "nmp"], capture_output=True, text=True)
     if probe.returncode != 0:
-        skip(f"user namespaces and veth interfaces: {probe.stderr.strip()}")
+        skip(f"namespaces ({kinds}) and veth interfaces: {probe.stderr.strip()}")
     os.environ[INSIDE] = "1"
-    os.execvp("unshare", ["unshare", "-Urnm", sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", kinds, sys.executable, *sys.argv])
 
 
 @contextlib.contextmanager

@@ -322,15 +322,124 @@ TEST_F(Traffic, FlowsAreChecked) {
   EXPECT_EQ(ibv_destroy_qp(rss), 0);
 }
 
-/// fte_match_set_lyr_2_4 as bytes. [mlx5_ifc.h]
+/// fte_match_param as bytes. [mlx5_ifc.h: fte_match_set_lyr_2_4, fte_match_set_misc3]
 struct Parameters {
-  size_t size = 64;
-  uint8_t bytes[64] = {};
+  size_t size = 320;
+  uint8_t bytes[320] = {};
   mlx5dv_flow_match_parameters* get() {
     return reinterpret_cast<mlx5dv_flow_match_parameters*>(this);
   }
 };
-constexpr size_t kProtocol = 16, kVersionByte = 18, kUdpTo = 30;
+constexpr size_t kDmac = 8, kVlan = 14, kProtocol = 16, kVersionByte = 18, kUdpTo = 30;
+constexpr size_t kSourceIp = 32, kIcmpType = 256 + 32;
+
+/// A match in the making: fields as bytes of value and mask.
+struct FieldMatch {
+  Parameters value, mask;
+  uint8_t criteria = 1;
+
+  FieldMatch& with(size_t at, std::initializer_list<uint8_t> bytes) {
+    for (const uint8_t byte : bytes) {
+      value.bytes[at] = byte;
+      mask.bytes[at++] = 0xff;
+    }
+    return *this;
+  }
+  /// Bits of byte kVersionByte: customer's tag, service tag, fragment, version (4), TCP flags.
+  FieldMatch& with_bits(uint8_t bits, uint8_t of) {
+    value.bytes[kVersionByte] |= bits;
+    mask.bytes[kVersionByte] |= of;
+    return *this;
+  }
+  FieldMatch& with_version(uint8_t version) {
+    return with_bits(static_cast<uint8_t>(version << 1), 0x1e);
+  }
+};
+
+std::vector<uint8_t> tagged(std::vector<uint8_t> frame, uint16_t tag) {
+  const uint8_t bytes[] = {0x81, 0, static_cast<uint8_t>(tag >> 8), static_cast<uint8_t>(tag)};
+  frame.insert(frame.begin() + 12, bytes, bytes + 4);
+  return frame;
+}
+std::vector<uint8_t> icmp_frame(uint8_t type) {
+  std::vector<uint8_t> frame = udp_frame(0);
+  frame[23] = 1;
+  frame[34] = type;
+  return frame;
+}
+std::vector<uint8_t> ipv6_frame(uint8_t source) {
+  std::vector<uint8_t> frame(80);
+  const uint8_t start[] = {2, 0,    0,    0,    0, 9, 2, 0, 0,  0,  0,
+                           2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 26, 17, 64};
+  std::ranges::copy(start, frame.begin());
+  frame[22] = 0x20;
+  frame[37] = source;
+  frame[58] = 0;
+  frame[59] = 26;
+  return frame;
+}
+
+class Matchers : public Traffic {
+ protected:
+  /// Which of the frames a rule for `match` takes; an errno instead if there is none, negative.
+  int taken(FieldMatch match) {
+    mlx5dv_flow_matcher_attr attr{};
+    attr.match_criteria_enable = match.criteria;
+    attr.match_mask = match.mask.get();
+    mlx5dv_flow_matcher* const matcher = mlx5dv_create_flow_matcher(context, &attr);
+    if (matcher == nullptr) return -errno;
+    mlx5dv_flow_action_attr action{};
+    action.type = MLX5DV_FLOW_ACTION_DEST_IBV_QP;
+    action.qp = rss;
+    ibv_flow* const flow = mlx5dv_create_flow(matcher, match.value.get(), 1, &action);
+    const int error = errno;
+    int bits = 0;
+    for (size_t i = 0; flow != nullptr && i < frames.size(); ++i) {
+      post({piece(mr->lkey, address(4096), 2048)});
+      round_trip(frames[i]);
+      bits |= received().empty() ? 0 : 1 << i;
+      transmitted();
+    }
+    if (flow != nullptr) {
+      EXPECT_EQ(ibv_destroy_flow(flow), 0);
+    }
+    EXPECT_EQ(mlx5dv_destroy_flow_matcher(matcher), 0);
+    return flow != nullptr ? bits : -error;
+  }
+
+  static constexpr int kUdp7 = 1, kUdp8 = 2, kTagged = 4, kPing = 8, kPong = 16, kV6 = 32;
+  const std::vector<std::vector<uint8_t>> frames = {
+      udp_frame(7),  udp_frame(8),  tagged(udp_frame(7), 0x2005),
+      icmp_frame(8), icmp_frame(0), ipv6_frame(3)};
+};
+
+TEST_F(Matchers, TakeWhatTheirFieldsSay) {
+  EXPECT_EQ(taken(FieldMatch().with(kDmac, {2, 0, 0, 0, 0, 9})), kV6);
+  EXPECT_EQ(taken(FieldMatch().with_version(4)), kUdp7 | kUdp8 | kTagged | kPing | kPong);
+  EXPECT_EQ(taken(FieldMatch().with_version(6)), kV6);
+  EXPECT_EQ(taken(FieldMatch().with_version(4).with(kUdpTo, {0, 7})), kUdp7 | kTagged);
+  EXPECT_EQ(taken(FieldMatch().with_version(4).with(kProtocol, {1})), kPing | kPong);
+  EXPECT_EQ(taken(FieldMatch().with_version(4).with(kSourceIp + 12, {10, 0, 0, 1})),
+            kUdp7 | kUdp8 | kTagged | kPing | kPong);
+  EXPECT_EQ(taken(FieldMatch().with_version(6).with(kSourceIp, {0x20})), kV6);
+  EXPECT_EQ(taken(FieldMatch().with_version(6).with(kSourceIp, {0x21})), 0);
+  EXPECT_EQ(taken(FieldMatch().with_bits(0x80, 0x80).with(kVlan, {0x20, 0x05})), kTagged);
+  EXPECT_EQ(taken(FieldMatch().with_bits(0x80, 0x80).with(kVlan, {0x20, 0x06})), 0);
+  EXPECT_EQ(taken(FieldMatch().with_bits(0x40, 0x40)), 0);  // a service tag
+  FieldMatch ping = FieldMatch().with_version(4).with(kIcmpType, {8});
+  ping.criteria = 1 | 1 << 4;
+  EXPECT_EQ(taken(ping), kPing);
+}
+
+TEST_F(Matchers, AreRefusedWhereTheModelCannotFollow) {
+  EXPECT_EQ(taken(FieldMatch().with_bits(0x20, 0x20)), -EOPNOTSUPP);  // fragments
+  EXPECT_EQ(taken(FieldMatch().with_bits(0, 0x80)), -EOPNOTSUPP);     // no tag
+  EXPECT_EQ(taken(FieldMatch().with(kProtocol, {17})), -EOPNOTSUPP);  // of which IP?
+  EXPECT_EQ(taken(FieldMatch().with_version(4).with(kSourceIp, {1})), -EINVAL);
+  FieldMatch other = FieldMatch().with(kIcmpType + 2, {1});  // ICMPv6
+  other.criteria = 1 << 4;
+  EXPECT_EQ(taken(other), -EOPNOTSUPP);
+}
 
 TEST_F(Traffic, MatchersSteerInTheDevicesOwnFormat) {
   Parameters mask, value;
