@@ -177,6 +177,7 @@ ibv_context* mlx5dv_open_device(ibv_device* device, mlx5dv_context_attr* attr) {
 int ibv_close_device(ibv_context* context) {
   const Call call("ibv_close_device");
   if (const int error = call.fault()) {
+    of_context(context).abandoned = true;
     errno = error;
     return -1;
   }

@@ -115,7 +115,8 @@ uint64_t count_live(const char* kind) {
   uint64_t count = 0;
   for (const auto& device : state().devices) {
     for (const Context* context : device->contexts) {
-      if (kind == nullptr || std::strcmp(kind, kKindNames[0]) == 0) ++count;
+      const bool contexts = kind == nullptr || std::strcmp(kind, kKindNames[0]) == 0;
+      if (contexts && !context->abandoned) ++count;
       for (const Node* node : context->nodes) {
         const bool wanted =
             kind == nullptr || std::strcmp(kind, kKindNames[static_cast<size_t>(node->kind)]) == 0;

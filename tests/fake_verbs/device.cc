@@ -87,7 +87,7 @@ int Device::open() {
   if (!made) return say(*this, made.error());
   auto opened = (*made)->open_port({.name = verbs.name,
                                     .mac = surroundings->mac(),
-                                    .on_event = [this](hca::PortEvent) { link_changed(); }});
+                                    .on_event = [this](hca::PortEvent event) { tell(event); }});
   if (!opened) return say(*this, opened.error());
   hca = std::move(*made);
   port = std::move(*opened);
@@ -116,10 +116,12 @@ void Device::close() {
 
 /// Called by the thread that steps the model, without the fake's lock: contexts are closed only
 /// after the port, or while `contexts_mutex` is held.
-void Device::link_changed() {
+void Device::tell(hca::PortEvent event) {
   const std::lock_guard lock(contexts_mutex);
   const bool up = port != nullptr && port->link().up;
-  for (Context* context : contexts) context->post(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+  ibv_event_type type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  if (event != hca::PortEvent::kLinkChanged) type = IBV_EVENT_DEVICE_FATAL;
+  for (Context* context : contexts) context->post(type);
 }
 
 void Device::fail() {

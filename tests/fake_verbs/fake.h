@@ -128,7 +128,7 @@ struct Device {
   /// The model stops for good; every context gets IBV_EVENT_DEVICE_FATAL, no call works any more.
   void fail();
   size_t step(uint32_t frames);
-  void link_changed();
+  void tell(hca::PortEvent event);
   uint64_t guid() const;
 };
 
@@ -145,6 +145,7 @@ struct Context {
   verbs_context verbs{};  // first: the library hands out the address of its last member
   Device& device;
   mlx5dv_ctx_allocators allocators{};  // of the program; else malloc's
+  bool abandoned = false;              // as Node::abandoned
   int uar_fd = -1;
   int64_t last_uar_offset = 0;  // of the send queue made last
   std::vector<bool> uar_pages;  // of uar_fd; true: in use

@@ -107,8 +107,10 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* attr) {
   if (attr->type != IBV_FLOW_ATTR_NORMAL && attr->num_of_specs != 0) return null(EINVAL);
   const auto* at = reinterpret_cast<const std::byte*>(attr + 1);
   for (int i = 0; i < attr->num_of_specs; ++i) {  // attr->size is not looked at: drivers leave it 0
-    const auto& spec = *reinterpret_cast<const ibv_flow_spec*>(at);
-    if (spec.hdr.size < sizeof spec.hdr) return null(EINVAL);
+    ibv_flow_spec spec{};                         // specs lie one behind the other, aligned or not
+    std::memcpy(static_cast<void*>(&spec), at, sizeof spec.hdr);
+    if (spec.hdr.size < sizeof spec.hdr || spec.hdr.size > sizeof spec) return null(EINVAL);
+    std::memcpy(static_cast<void*>(&spec), at, spec.hdr.size);
     if (i == 0 && is_multicast_only(spec)) wanted.priority = kMulticastPriority;
     if (const int error = take_spec(spec, wanted)) return null(error);
     at += spec.hdr.size;

@@ -16,7 +16,8 @@ namespace nicmem::fake {
 /// Adds an `ibv_flow_spec_*` (no action) to `match`. 0, or the errno of the kernel.
 int add_spec(const ibv_flow_spec& spec, hca::Match& match);
 
-/// fte_match_param, outer headers and ICMP only: value and mask in the device's format. 0, or an errno.
+/// fte_match_param, outer headers and ICMP only: value and mask in the device's format. 0, or an
+/// errno.
 int read_parameters(std::span<const std::byte> value, std::span<const std::byte> mask,
                     hca::Match& match);
 

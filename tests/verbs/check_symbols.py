@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-VERB = re.compile(r"^(ibv|mlx5dv)_")
+VERB = re.compile(r"^_?(ibv|mlx5dv)_")
 
 
 def symbols(path, *which):

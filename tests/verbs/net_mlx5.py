@@ -33,7 +33,7 @@ def run(*command):
 
 
 def enter_namespace(kinds="-Urnm"):
-    """Runs this program again in namespaces of users, network and mounts, unless it is there now."""
+    """Runs this program again in namespaces of users, network and mounts, unless it is there."""
     if INSIDE in os.environ:
         for place in ("/var/log", "/var/tmp"):  # net_mlx5 leaves a dump, and a socket, there
             run("mount", "-t", "tmpfs", "none", place)
