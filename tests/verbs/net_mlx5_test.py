@@ -157,6 +157,54 @@ class NetMlx5(unittest.TestCase):
         self.forwarded(self.captured(engines.spoil_checksums, change), "csum", change,
                        configure=[*BY_DEVICE, "tso set 800 1"])
 
+    def test_tags_are_inserted_and_stripped_by_the_device(self):
+        frames = list(random_frames(1000, 1400, seed=3))
+        tag = b"\x81\0\0\x2a"
+
+        def tagged(frame):
+            return frame[:12] + tag + frame[12:]
+
+        self.forwarded(frames, "macswap", lambda f, mac: [tagged(captures.swap_macs(f))],
+                       app=["--tx-offloads=0x1"], configure=["tx_vlan set 1 42"])
+        self.forwarded([tagged(f) for f in frames], "macswap",
+                       lambda f, mac: [captures.swap_macs(f[:12] + f[16:])],
+                       app=["--rx-offloads=0x1"])
+
+    def test_what_the_device_says_of_a_frame(self):
+        """Checksums found good or not, and a flow's mark."""
+        good = next(flow_frames(1))
+        udp = bytearray(good)
+        udp[40:42] = b"\x12\x34"
+        ip = bytearray(good)
+        ip[24:26] = b"\x12\x34"
+        frames = [engines.fix_checksums(good), bytes(udp), bytes(ip)]
+        with net_mlx5.machine(["wire=ethdev:net_pcap0,unmatched=wait"]) as folder:
+            captures.write(folder / "in.pcap", frames)
+            testpmd = net_mlx5.Testpmd(
+                folder, vdevs=[f"net_pcap0,rx_pcap={folder}/in.pcap,tx_pcap={folder}/out.pcap"],
+                app=["--no-flush-rx", "--enable-rx-cksum", "--disable-device-start"])
+            testpmd.say("set promisc all off", "port start all", "set verbose 1",
+                        "set fwd rxonly", "start",
+                        "flow create 1 ingress pattern eth / ipv4 / udp / end"
+                        " actions mark id 77 / queue index 0 / end", "set promisc 1 on")
+            testpmd.wait_for(lambda: testpmd.received()[0] >= len(frames))
+            testpmd.say("stop")
+            self.end(testpmd)
+        flags = re.findall(r"ol_flags: (.*)", testpmd.output)
+        self.assertEqual(["IP_CKSUM_GOOD" in f for f in flags], [True, True, False], flags)
+        self.assertEqual(["L4_CKSUM_GOOD" in f for f in flags], [True, False, True], flags)
+        self.assertEqual(testpmd.output.count("FDIR matched ID=0x4d"), 3, testpmd.output)
+
+    def test_two_devices_on_one_cable(self):
+        with net_mlx5.machine(["wire=pair:x", "wire=pair:x"]) as folder:
+            testpmd = net_mlx5.Testpmd(folder, devices=2)
+            testpmd.say("set fwd macswap", "start tx_first")
+            for port in (0, 1):
+                self.assertTrue(testpmd.wait_for(
+                    lambda: testpmd.xstats(port)["rx_good_packets"] > 10000), said(testpmd))
+            testpmd.say("stop")
+            self.end(testpmd)
+
     def test_rss_spreads_over_four_queues_as_the_hash_says(self):
         key = bytes(range(7, 47))
         frames = list(flow_frames(1000))
@@ -228,7 +276,9 @@ class NetMlx5(unittest.TestCase):
         return wait
 
     def test_txonly_rxonly_and_macswap(self):
-        self.exchange(SINK, [], ["set fwd txonly", "start", self.moves("tx_good_packets"), "stop"])
+        # net_mlx5 keeps 16 bits of its completion queue's counter: 65,536 completions and beyond.
+        self.exchange(SINK, [], ["set fwd txonly", "start",
+                                 self.moves("tx_good_packets", 5_000_000), "stop"])
         self.exchange("wire=gen", [], [
             "set fwd rxonly", "start", self.moves("rx_good_packets"), "stop",
             "set fwd macswap", "start", self.moves("tx_good_packets"), "stop"])
