@@ -223,6 +223,9 @@ class BasicPort final : public hca::Port, private QueueHost {
     if (!started_ || broken_) return 0;
     if (link_.look()) host_.events().post(*this, on_event_, hca::PortEvent::kLinkChanged);
     if constexpr (B::kCanFail) hand_over_late(now);
+    if (core_.traits.flush_receives) [[unlikely]] {
+      for (const Receiver& receiver : receive_queues_) rx_.flush(*receiver.ring, now);
+    }
     const size_t sent = tx_.run(now, budget);
     return sent + (link_.up() ? rx_.run(now, budget) : 0);
   }

@@ -22,6 +22,9 @@ inline constexpr uint32_t kBatch = 64;
 struct PortTraits {
   bool keep_unmatched = false;  // frames that no rule takes wait for one, where the wire can wait
   uint32_t rule_priorities = kRulePriorities;
+  bool flush_receives =
+      false;  // of a receive queue in error, each request that is posted completes
+              // with kFlushed. Linux asks a card for that (flush_in_error_en).
 };
 
 template <Bus B>

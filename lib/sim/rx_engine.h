@@ -25,6 +25,17 @@ class RxEngine {
 
   Steering& steering() { return steering_; }
 
+  /// Of a queue in error: ends what is posted, as far as the completion ring has room.
+  void flush(ReceiveRing& queue, Nanos now) {
+    if (!queue.in_error || queue.stopped) return;
+    const auto posted = static_cast<uint16_t>(queue.record->read());
+    if (static_cast<uint16_t>(posted - queue.head) > queue.depth) return;  // it is what went wrong
+    for (queue.posted = posted; queue.available() > 0; ++queue.head) {
+      if (!queue.completions->has_room(port_.bus, now)) return;
+      fail(queue, hw::Syndrome::kFlushed, now);
+    }
+  }
+
   /// Frames that have left the wire and not reached a queue.
   uint64_t held() const { return count_ - next_; }
 

@@ -65,7 +65,9 @@ uint64_t Device::guid() const {
 int Device::open() {
   surroundings = std::make_unique<Surroundings>(*this);
   sim::NicOptions nic{.name = verbs.name, .sram_bytes = options.sram_bytes, .guard = options.guard};
-  nic.ports = {.keep_unmatched = keep_unmatched, .rule_priorities = kModelPriorities};
+  nic.ports = {.keep_unmatched = keep_unmatched,
+               .rule_priorities = kModelPriorities,
+               .flush_receives = true};
   nic.numa_node = options.numa_node;
   nic.faults = options.faults;
   nic.wire = [this](const hca::PortOptions& open_port) {

@@ -203,7 +203,7 @@ int ibv_modify_qp(ibv_qp* verbs, ibv_qp_attr* attr, int mask) {
   const Call call("ibv_modify_qp", verbs->context);
   if (const int error = call.fault()) return error;
   Qp& qp = of<Qp>(verbs);
-  if (qp.send == nullptr) return EOPNOTSUPP;  // an RSS QP has no states [Linux, mlx5_ib_modify_qp]
+  if (qp.send == nullptr) return ENOSYS;  // an RSS QP has no states [Linux, mlx5_ib_modify_qp]
   if (const int error = check_change(qp, *attr, mask)) return error;
   auto& queue = static_cast<sim::SimSendQueue&>(*qp.send);
   if (attr->qp_state == IBV_QPS_ERR) queue.set_error();
@@ -221,10 +221,10 @@ int ibv_query_qp(ibv_qp* verbs, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) 
   const Call call("ibv_query_qp", verbs->context);
   if (const int error = call.fault()) return error;
   const Qp& qp = of<Qp>(verbs);
+  if (qp.send == nullptr) return ENOSYS;
   *attr = {};
   *init = {};
-  const bool broken =
-      qp.send != nullptr && static_cast<const sim::SimSendQueue&>(*qp.send).in_error();
+  const bool broken = static_cast<const sim::SimSendQueue&>(*qp.send).in_error();
   attr->qp_state = attr->cur_qp_state = broken ? IBV_QPS_ERR : verbs->state;
   attr->port_num = 1;
   attr->cap = init->cap = qp.cap;

@@ -348,7 +348,7 @@ class NetMlx5(unittest.TestCase):
                 self.assertGreater(stats["tx_errors"], 0)
 
     def test_a_receive_queue_recovers_from_errors(self):
-        """Only net_mlx5's scalar receive function: what its vector functions do is not settled."""
+        """Only net_mlx5's scalar receive function does: see the fake's README."""
         for k in (100, 1001, 20002):
             with self.subTest(k=k):
                 stats = self.exchange(

@@ -148,6 +148,29 @@ TEST(SimForeign, ARestartedQueueCompletesBehindWhatItHasCompleted) {
   EXPECT_EQ(second->wqe_counter.get(), 0u);
 }
 
+TEST(SimForeign, AReceiveQueueInErrorFlushesWhatIsPostedIfAskedTo) {
+  Rig<> rig({.ports = {.flush_receives = true}});
+  Buffer host = Buffer::in_host(*rig.nic, rig.domain, 4096);
+  Receiver receiver(*rig.port, rig.domain, 4, 2, 4);
+  rig.receive_on({receiver.rq.get()});
+  receiver.post({segment(99, 0, 2048)});
+  for (int i = 0; i < 3; ++i) receiver.post({host.at(0, 2048)});
+  rig.wire->inbox.push_back(pattern(60, 1));
+  rig.settle();
+  using S = hw::Syndrome;
+  EXPECT_EQ(outcomes(receiver.completions),
+            (std::vector{S::kLocalProtection, S::kFlushed, S::kFlushed, S::kFlushed}));
+  for (int i = 0; i < 2; ++i) receiver.post({host.at(0, 2048)});  // too late: they are flushed too
+  rig.settle();
+  EXPECT_EQ(outcomes(receiver.completions), (std::vector{S::kFlushed, S::kFlushed}));
+  ok(static_cast<sim::SimReceiveQueue&>(*receiver.rq).restart());
+  receiver.posted = 0;
+  receiver.post({host.at(0, 2048)});
+  rig.wire->inbox.push_back(pattern(61, 2));
+  rig.settle();
+  EXPECT_EQ(outcomes(receiver.completions), std::vector{S::kNone});
+}
+
 TEST(SimForeign, ASendQueueCanBePutIntoErrorAndRestarted) {
   Rig<> rig;
   Buffer host = Buffer::in_host(*rig.nic, rig.domain, 4096);
