@@ -44,7 +44,8 @@ JOINTS = {"drivers/net/nicmem/attach.cc": ["drivers/hca/*"]}
 EXTERNAL = [
     (re.compile(r"rte_"), ["lib/dpdk", "drivers", "kvs/server", "apps", "bench", "tests"]),
     (re.compile(r"(ethdev_(driver|vdev)|bus_vdev_driver|dev_driver)\.h"), ["drivers"]),
-    (re.compile(r"infiniband/"), ["drivers/hca/verbs", "tests/fake_verbs", "tests/layout"]),
+    (re.compile(r"infiniband/"),
+     ["drivers/hca/verbs", "tests/fake_verbs", "tests/layout", "tests/verbs"]),
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

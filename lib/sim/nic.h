@@ -28,10 +28,12 @@ namespace nicmem::sim {
 
 struct NicOptions {
   std::string name = "sim";
-  size_t sram_bytes = 256_KiB;             // 1 to Sram::kMaxBytes
-  bool guard = false;                      // DeviceMemory::window() allows no access
+  size_t sram_bytes = 256_KiB;  // 1 to Sram::kMaxBytes
+  bool guard = false;           // DeviceMemory::window() allows no access
+  PortTraits ports = {};
   int numa_node = -1;                      // reported; -1: not known
   WireFactory wire = {};                   // for Hca::open_port(options)
+  QueueMemoryFactory memory = {};          // of all rings and records; none: the model's own
   std::function<Nanos()> now = {};         // for Hca::step(budget); none: one nanosecond a step
   std::shared_ptr<FaultPlan> faults = {};  // what goes wrong; accesses: FaultyNic only
 };
@@ -80,8 +82,8 @@ class BasicNic final : public hca::Hca, private PortHost {
   std::unique_ptr<Port> open_port(const hca::PortOptions& options, std::unique_ptr<Wire> wire) {
     const Gate::Control control(memory_.gate());
     PortHost& host = *this;
-    auto port =
-        std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options, std::move(wire));
+    auto port = std::make_unique<Port>(memory_.gate(), host, memory_.regions(), options,
+                                       std::move(wire), options_.ports);
     if constexpr (requires { port->bus().follow(options_.faults); })
       port->bus().follow(options_.faults);
     ports_.push_back(port.get());
@@ -115,7 +117,7 @@ class BasicNic final : public hca::Hca, private PortHost {
                      .max_queues = kMaxQueues,
                      .max_frame_bytes = kMaxFrameBytes,
                      .max_tso_bytes = kMaxTsoBytes,
-                     .rule_priorities = kRulePriorities,
+                     .rule_priorities = options_.ports.rule_priorities,
                      .checksum = true,
                      .vlan = true,
                      .spill = true,
@@ -157,6 +159,10 @@ class BasicNic final : public hca::Hca, private PortHost {
   uint32_t next_queue_number() override { return ++last_queue_; }
   void forget(hca::Port& port) override { std::erase(ports_, &port); }
   EventBox& events() override { return events_; }
+  Result<QueueMemory> queue_memory(QueueKind kind, size_t ring_bytes) override {
+    return options_.memory ? options_.memory(kind, ring_bytes)
+                           : make_queue_memory(kind, ring_bytes);
+  }
 
   NicOptions options_;
   hca::Capabilities capabilities_;

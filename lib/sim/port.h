@@ -38,6 +38,7 @@ class PortHost {
   virtual EventBox& events() = 0;
   /// Whether the device carries a control call out; `what` names it.
   virtual Result<void> admit(const char* what) = 0;
+  virtual Result<QueueMemory> queue_memory(QueueKind kind, size_t ring_bytes) = 0;
 };
 
 /// Control calls from any one thread at a time; run() from the thread that steps the device.
@@ -45,13 +46,14 @@ template <Bus B>
 class BasicPort final : public hca::Port, private QueueHost {
  public:
   BasicPort(Gate& gate, PortHost& host, const MrTable& regions, const hca::PortOptions& options,
-            std::unique_ptr<Wire> wire)
+            std::unique_ptr<Wire> wire, const PortTraits& traits = {})
       : gate_(gate),
         host_(host),
         on_event_(options.on_event),
         core_{.regions = regions,
               .wire = std::make_unique<Link>(std::move(wire)),
-              .header_bytes = options.header_bytes},
+              .header_bytes = options.header_bytes,
+              .traits = traits},
         link_(static_cast<Link&>(*core_.wire)),
         rx_(core_),
         tx_(core_) {}
@@ -71,9 +73,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     }
     const Gate::Control control(gate_);
     NM_TRY_VOID(admit("completion queue"));
+    NM_TRY(QueueMemory memory,
+           host_.queue_memory(QueueKind::kCompletion, size_t{options.depth} * sizeof(hw::Cqe)));
     QueueHost& host = *this;
-    auto queue =
-        std::make_unique<SimCompletionQueue>(gate_, host, options.depth, host_.next_queue_number());
+    auto queue = std::make_unique<SimCompletionQueue>(gate_, host, std::move(memory), options.depth,
+                                                      host_.next_queue_number());
     completion_rings_.push_back(&queue->device());
     watch("cq", *queue, std::as_bytes(queue->ring), sizeof(hw::Cqe), queue->consumer);
     return queue;
@@ -93,9 +97,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     if (receive_queues_.size() >= kMaxQueues) return too_many("receive");
     NM_TRY(ReceiveRing * primary, primary_of(options, *ring));
     NM_TRY_VOID(admit("receive queue"));
+    const size_t bytes = size_t{options.depth} * hw::receive_wqe_stride(options.scatter_entries);
+    NM_TRY(QueueMemory memory, host_.queue_memory(QueueKind::kReceive, bytes));
     QueueHost& host = *this;
-    auto queue = std::make_unique<SimReceiveQueue>(gate_, host, domain, *ring, options,
-                                                   host_.next_queue_number());
+    auto queue = std::make_unique<SimReceiveQueue>(gate_, host, std::move(memory), domain, *ring,
+                                                   options, host_.next_queue_number());
     receive_queues_.push_back({queue.get(), &queue->device()});
     if (primary != nullptr) {
       queue->device().primary = primary;
@@ -113,9 +119,11 @@ class BasicPort final : public hca::Port, private QueueHost {
     NM_TRY(CompletionRing * ring, ring_of(cq, domain));
     if (send_queues_ >= kMaxQueues) return too_many("send");
     NM_TRY_VOID(admit("send queue"));
+    NM_TRY(QueueMemory memory,
+           host_.queue_memory(QueueKind::kSend, size_t{depth_blocks} * hw::kWqeBlockBytes));
     QueueHost& host = *this;
-    auto queue = std::make_unique<SimSendQueue>(gate_, host, domain, *ring, depth_blocks,
-                                                host_.next_queue_number());
+    auto queue = std::make_unique<SimSendQueue>(gate_, host, std::move(memory), domain, *ring,
+                                                depth_blocks, host_.next_queue_number());
     tx_.add(queue->device());
     watch("sq", *queue, queue->ring, hw::kWqeBlockBytes, queue->producer);
     ++send_queues_;
@@ -132,7 +140,7 @@ class BasicPort final : public hca::Port, private QueueHost {
 
   /// Destroying a queue that a rule uses is a bug of the caller: NM_CHECK.
   Result<std::unique_ptr<hca::Rule>> create_rule(const hca::RuleOptions& options) override {
-    NM_TRY_VOID(check(options));
+    NM_TRY_VOID(check(options, core_.traits.rule_priorities));
     const Gate::Control control(gate_);
     RuleEntry entry{.match = options.match, .priority = options.priority, .tag = options.tag};
     if (!options.drop) {
@@ -215,6 +223,9 @@ class BasicPort final : public hca::Port, private QueueHost {
     if (!started_ || broken_) return 0;
     if (link_.look()) host_.events().post(*this, on_event_, hca::PortEvent::kLinkChanged);
     if constexpr (B::kCanFail) hand_over_late(now);
+    if (core_.traits.flush_receives) [[unlikely]] {
+      for (const Receiver& receiver : receive_queues_) rx_.flush(*receiver.ring, now);
+    }
     const size_t sent = tx_.run(now, budget);
     return sent + (link_.up() ? rx_.run(now, budget) : 0);
   }

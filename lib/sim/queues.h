@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The control path's queue objects: they own the memory that driver and device share, and the
-// device's side of it. Not templates: what a port does with them is behind QueueHost.
+// device's side of it. Not templates: what a port does with them is behind QueueHost. Beyond what
+// lib/hca asks for they have the states of verbs: a queue's completions outlive its reset there.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include "hca/hca.h"
 #include "hw/wqe.h"
 #include "sim/gate.h"
-#include "sim/memory.h"
+#include "sim/queue_memory.h"
 #include "sim/rings.h"
 
 namespace nicmem::sim {
@@ -28,11 +29,12 @@ class QueueHost {
 
 class SimCompletionQueue final : public hca::CompletionQueue {
  public:
-  SimCompletionQueue(Gate& gate, QueueHost& host, uint32_t queue_depth, uint32_t queue_number)
-      : gate_(gate), host_(host), memory_(size_t{queue_depth} * sizeof(hw::Cqe), kRingAlignment) {
-    ring = {reinterpret_cast<hw::Cqe*>(memory_.data()), queue_depth};
+  SimCompletionQueue(Gate& gate, QueueHost& host, QueueMemory memory, uint32_t queue_depth,
+                     uint32_t queue_number)
+      : gate_(gate), host_(host), memory_(std::move(memory)) {
+    ring = {reinterpret_cast<hw::Cqe*>(memory_.ring), queue_depth};
     depth = queue_depth;
-    consumer = record_.get();
+    consumer = memory_.record;
     number = queue_number;
     device_ = std::make_unique<CompletionRing>(ring, *consumer);
   }
@@ -47,8 +49,7 @@ class SimCompletionQueue final : public hca::CompletionQueue {
  private:
   Gate& gate_;
   QueueHost& host_;
-  AlignedBytes memory_;
-  OwnLine<hw::DoorbellRecord> record_;
+  QueueMemory memory_;
   std::unique_ptr<CompletionRing> device_;
 };
 
@@ -65,21 +66,19 @@ inline void set_up(WorkRing& device, std::byte* ring, hw::DoorbellRecord& record
 
 class SimReceiveQueue final : public hca::ReceiveQueue {
  public:
-  SimReceiveQueue(Gate& gate, QueueHost& host, hca::Domain domain, CompletionRing& completions,
-                  const hca::ReceiveOptions& options, uint32_t queue_number)
-      : gate_(gate),
-        host_(host),
-        memory_(size_t{options.depth} * hw::receive_wqe_stride(options.scatter_entries),
-                kRingAlignment) {
-    ring = memory_.bytes();
+  SimReceiveQueue(Gate& gate, QueueHost& host, QueueMemory memory, hca::Domain domain,
+                  CompletionRing& completions, const hca::ReceiveOptions& options,
+                  uint32_t queue_number)
+      : gate_(gate), host_(host), memory_(std::move(memory)) {
     depth = options.depth;
     stride_bytes = hw::receive_wqe_stride(options.scatter_entries);
-    producer = record_.get();
+    ring = {memory_.ring, size_t{depth} * stride_bytes};
+    producer = memory_.record;
     number = queue_number;
     device_.depth = depth;
     device_.stride_bytes = stride_bytes;
     device_.user_index = options.user_index;
-    set_up(device_, memory_.data(), *producer, completions, domain, number);
+    set_up(device_, memory_.ring, *producer, completions, domain, number);
   }
   ~SimReceiveQueue() override {
     const Gate::Control control(gate_);
@@ -93,6 +92,22 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
     device_.reset();
     device_.completions->reset();
     return {};
+  }
+  /// As reset(), but what was completed stays, and the completion ring goes on.
+  Result<void> restart() {
+    const Gate::Control control(gate_);
+    NM_TRY_VOID(host_.admit("receive queue restart"));
+    device_.reset();
+    return {};
+  }
+  /// Puts the queue into error, as a work request that failed does.
+  void set_error() {
+    const Gate::Control control(gate_);
+    device_.in_error = true;
+  }
+  bool in_error() const {
+    const Gate::Control control(gate_);
+    return device_.in_error;
   }
   Result<void> stop() override {
     const Gate::Control control(gate_);
@@ -109,27 +124,24 @@ class SimReceiveQueue final : public hca::ReceiveQueue {
  private:
   Gate& gate_;
   QueueHost& host_;
-  AlignedBytes memory_;
-  OwnLine<hw::DoorbellRecord> record_;
+  QueueMemory memory_;
   ReceiveRing device_;
 };
 
 class SimSendQueue final : public hca::SendQueue {
  public:
-  SimSendQueue(Gate& gate, QueueHost& host, hca::Domain domain, CompletionRing& completions,
-               uint32_t depth_blocks, uint32_t queue_number)
-      : gate_(gate),
-        host_(host),
-        memory_(size_t{depth_blocks} * hw::kWqeBlockBytes, kRingAlignment) {
-    ring = memory_.bytes();
+  SimSendQueue(Gate& gate, QueueHost& host, QueueMemory memory, hca::Domain domain,
+               CompletionRing& completions, uint32_t depth_blocks, uint32_t queue_number)
+      : gate_(gate), host_(host), memory_(std::move(memory)) {
+    ring = {memory_.ring, size_t{depth_blocks} * hw::kWqeBlockBytes};
     depth = depth_blocks;
-    producer = record_.get();
-    doorbell = register_.get();
+    producer = memory_.record;
+    doorbell = memory_.doorbell;
     number = queue_number;
     device_.depth = depth;
     device_.stride_bytes = hw::kWqeBlockBytes;
     device_.doorbell = doorbell;
-    set_up(device_, memory_.data(), *producer, completions, domain, number);
+    set_up(device_, memory_.ring, *producer, completions, domain, number);
   }
   ~SimSendQueue() override {
     const Gate::Control control(gate_);
@@ -144,19 +156,38 @@ class SimSendQueue final : public hca::SendQueue {
     device_.completions->reset();
     return {};
   }
+  /// As reset(), but what was completed stays, and the completion ring goes on.
+  Result<void> restart() {
+    const Gate::Control control(gate_);
+    NM_TRY_VOID(host_.admit("send queue restart"));
+    device_.reset();
+    return {};
+  }
+  /// Puts the queue into error, as a work request that failed does.
+  void set_error() {
+    const Gate::Control control(gate_);
+    device_.in_error = true;
+  }
+  bool in_error() const {
+    const Gate::Control control(gate_);
+    return device_.in_error;
+  }
   Result<void> stop() override {
     const Gate::Control control(gate_);
     device_.stopped = true;
     return {};
+  }
+  /// Takes back stop(): what has been posted is executed.
+  void go() {
+    const Gate::Control control(gate_);
+    device_.stopped = false;
   }
   SendRing& device() { return device_; }
 
  private:
   Gate& gate_;
   QueueHost& host_;
-  AlignedBytes memory_;
-  OwnLine<hw::DoorbellRecord> record_;
-  OwnLine<hw::DoorbellRegister> register_;
+  QueueMemory memory_;
   SendRing device_;
 };
 

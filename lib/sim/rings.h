@@ -162,7 +162,8 @@ struct SendRing : WorkRing {
   uint64_t seen_doorbell = 0;
   bool record_due = false;  // the doorbell has rung, the record has not shown it yet
   bool stopped = false;     // executes nothing until it is reset
-  uint32_t segmented = 0;   // payload bytes of the packet at `head` that have left in segments
+  uint32_t segmented = 0;  // of the request at `head`: payload bytes that have left in segments, or
+                           // frames that have left, if it has many
 
   /// The register is cleared too: the first work request after a reset may have the very control
   /// segment that rang last before it.

@@ -25,6 +25,17 @@ class RxEngine {
 
   Steering& steering() { return steering_; }
 
+  /// Of a queue in error: ends what is posted, as far as the completion ring has room.
+  void flush(ReceiveRing& queue, Nanos now) {
+    if (!queue.in_error || queue.stopped) return;
+    const auto posted = static_cast<uint16_t>(queue.record->read());
+    if (static_cast<uint16_t>(posted - queue.head) > queue.depth) return;  // it is what went wrong
+    for (queue.posted = posted; queue.available() > 0; ++queue.head) {
+      if (!queue.completions->has_room(port_.bus, now)) return;
+      fail(queue, hw::Syndrome::kFlushed, now);
+    }
+  }
+
   /// Frames that have left the wire and not reached a queue.
   uint64_t held() const { return count_ - next_; }
 
@@ -60,6 +71,8 @@ class RxEngine {
     const Parsed parsed = parse(frame);
     const Verdict verdict = steering_.decide(frame, parsed);
     if (verdict.queue == nullptr) {
+      if (port_.traits.keep_unmatched && verdict.rule == nullptr && port_.wire->lossless())
+        return false;
       return drop(verdict, frame,
                   verdict.rule ? counters.rx_dropped_by_rule : counters.rx_filtered);
     }

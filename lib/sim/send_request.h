@@ -29,14 +29,16 @@ struct Piece {
 
 class SendRequest {
  public:
-  /// Checks a well-formed SEND or TSO. kNone, or why it fails; then nothing else here means
-  /// anything. What it names stays valid while `wqe` holds it and the gate is held.
+  /// Checks a well-formed SEND, TSO or multi-packet request. kNone, or why it fails; then nothing
+  /// else here means anything. What it names stays valid while `wqe` holds it and the gate is held.
   hw::Syndrome read(const SendWqe& wqe, const MrTable& regions, hca::Domain domain,
                     uint32_t max_frame_bytes) {
     const std::span<const std::byte> body = wqe.body();
     const auto& eth = *view_as<hw::EthSegment>(body.subspan(sizeof(hw::ControlSegment)));
     const hw::Syndrome fields = read_eth(eth, wqe.opcode == hw::SendOpcode::kTso);
     if (fields != hw::Syndrome::kNone) return fields;
+    many_frames_ = wqe.opcode == hw::SendOpcode::kEnhancedMultiPacket;
+    if (many_frames_) return read_frames(body, regions, domain, max_frame_bytes);
     const auto inlined = static_cast<uint32_t>(header_bytes_);
     size_t at = size_t{hw::send_wqe_segments(inlined, 0)} * hw::kWqeSegmentBytes;
     if (at > body.size()) return hw::Syndrome::kLocalQpOperation;
@@ -63,6 +65,8 @@ class SendRequest {
 
   uint32_t segment_bytes() const { return mss_; }
   bool segmented() const { return mss_ != 0; }
+  /// Each piece is a frame of its own.
+  bool many_frames() const { return many_frames_; }
   bool fill_l3() const { return hw::EthSegment::FillL3::get(checksum_flags_) != 0; }
   bool fill_l4() const { return hw::EthSegment::FillL4::get(checksum_flags_) != 0; }
   bool fills_checksums() const { return checksum_flags_ != 0; }
@@ -70,6 +74,22 @@ class SendRequest {
   uint16_t tag_control() const { return tag_control_; }
 
  private:
+  /// Each segment names a frame; nothing is inlined before them.
+  hw::Syndrome read_frames(std::span<const std::byte> body, const MrTable& regions,
+                           hca::Domain domain, uint32_t max_frame_bytes) {
+    if (header_bytes_ != 0 || tagged_) return hw::Syndrome::kLocalQpOperation;
+    count_ = 0;
+    bytes_ = 0;
+    for (size_t at = size_t{hw::send_wqe_segments(0, 0)} * hw::kWqeSegmentBytes;
+         at < body.size();) {
+      const hw::Syndrome syndrome =
+          read_segment(body, at, bytes_ + max_frame_bytes, regions, domain);
+      if (syndrome != hw::Syndrome::kNone) return syndrome;
+      if (pieces_[count_ - 1].bytes < sizeof(hw::EtherHeader)) return hw::Syndrome::kLocalLength;
+    }
+    return count_ > 0 ? hw::Syndrome::kNone : hw::Syndrome::kLocalQpOperation;
+  }
+
   hw::Syndrome read_eth(const hw::EthSegment& eth, bool tso) {
     checksum_flags_ = eth.checksum_flags;
     mss_ = eth.mss.get();
@@ -119,6 +139,7 @@ class SendRequest {
   uint16_t tag_control_;
   uint8_t checksum_flags_;
   bool tagged_;
+  bool many_frames_;
   std::array<Piece, hw::kMaxWqeSegments> pieces_;  // [0, count_) are filled
 };
 

@@ -53,7 +53,10 @@ struct SendWqe {
  private:
   /// Of a request of this opcode; more than there can be for one that the device does not execute.
   uint32_t fewest_segments() const {
-    if (opcode == hw::SendOpcode::kSend || opcode == hw::SendOpcode::kTso) return 2;
+    if (opcode == hw::SendOpcode::kSend || opcode == hw::SendOpcode::kTso ||
+        opcode == hw::SendOpcode::kEnhancedMultiPacket) {
+      return 2;
+    }
     return opcode == hw::SendOpcode::kNop ? 1 : hw::kMaxWqeSegments + 1;
   }
 

@@ -50,10 +50,10 @@ Result<void> check(const hca::RssOptions& options) {
   return {};
 }
 
-Result<void> check(const hca::RuleOptions& options) {
-  if (options.priority >= kRulePriorities) {
+Result<void> check(const hca::RuleOptions& options, uint32_t priorities) {
+  if (options.priority >= priorities) {
     return invalid("rule: priority " + std::to_string(options.priority) + ", accepted: 0 to " +
-                   std::to_string(kRulePriorities - 1));
+                   std::to_string(priorities - 1));
   }
   if (options.tag > hca::kMaxFlowTag) {
     return invalid("rule: tag " + std::to_string(options.tag) + ", accepted: 0 to " +

@@ -11,6 +11,6 @@ inline constexpr uint32_t kRulePriorities = 16;
 
 /// Of the table only its size.
 Result<void> check(const hca::RssOptions& options);
-Result<void> check(const hca::RuleOptions& options);
+Result<void> check(const hca::RuleOptions& options, uint32_t priorities = kRulePriorities);
 
 }  // namespace nicmem::sim

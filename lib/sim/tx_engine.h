@@ -178,7 +178,28 @@ class TxEngine {
     const hw::Syndrome syndrome =
         request_.read(wqe_, port_.regions, queue.domain, port_.max_frame_bytes);
     if (syndrome != hw::Syndrome::kNone) return syndrome;
+    if (request_.many_frames()) return send_each(queue, now, budget, frames);
     return request_.segmented() ? segment(queue, now, budget, frames) : send(now);
+  }
+
+  /// Adds the frames of a multi-packet request to the batch, from where the queue stands in it: to
+  /// the end, then queue.segmented is 0, or as far as there is room. The first always has room.
+  hw::Syndrome send_each(SendRing& queue, Nanos now, uint32_t budget, uint32_t& frames) {
+    frames = 0;
+    for (uint32_t i = queue.segmented; i < request_.pieces().size(); ++i, ++frames) {
+      if (frames == budget || !has_room(now)) {
+        queue.segmented = i;
+        return hw::Syndrome::kNone;
+      }
+      const Piece& piece = request_.pieces()[i];
+      std::byte* const to = batch_.next();
+      if (!gather(piece, 0, piece.bytes, 0, to, now)) return hw::Syndrome::kLocalProtection;
+      const std::span<std::byte> frame(to, piece.bytes);
+      if (request_.fills_checksums()) fill_checksums(frame, parse(frame));
+      batch_.add(frame.size());
+    }
+    queue.segmented = 0;
+    return hw::Syndrome::kNone;
   }
 
   /// Adds the frame of `request_` to the batch.

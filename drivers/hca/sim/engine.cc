@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "drivers/hca/sim/engine.h"
 
-#include <rte_lcore.h>
 #include <rte_pause.h>
 #include <sched.h>
 #include <unistd.h>
@@ -90,30 +89,8 @@ Runners& runners() {
   return instance;
 }
 
-bool is_lcore_cpu(int cpu) {
-  unsigned lcore;
-  RTE_LCORE_FOREACH(lcore) {
-    const rte_cpuset_t set = rte_lcore_cpuset(lcore);
-    if (CPU_ISSET(cpu, &set)) return true;
-  }
-  return false;
-}
-
-/// CPUs that no lcore uses; all of them when every one is in use.
-cpu_set_t free_cpus() {
-  cpu_set_t all, free;
-  CPU_ZERO(&all);
-  CPU_ZERO(&free);
-  const long count = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
-  for (int cpu = 0; cpu < count; ++cpu) {
-    CPU_SET(cpu, &all);
-    if (!is_lcore_cpu(cpu)) CPU_SET(cpu, &free);
-  }
-  return CPU_COUNT(&free) != 0 ? free : all;
-}
-
-Result<cpu_set_t> cpus_of(const std::string& text) {
-  if (text == "any") return free_cpus();
+Result<cpu_set_t> cpus_of(const std::string& text, const cpu_set_t& any) {
+  if (text == "any") return any;
   int cpu = 0;
   std::from_chars(text.data(), text.data() + text.size(), cpu);  // options.cc has checked it
   const long count = sysconf(_SC_NPROCESSORS_ONLN);
@@ -128,8 +105,8 @@ Result<cpu_set_t> cpus_of(const std::string& text) {
 
 }  // namespace
 
-Result<void> Engine::add(hca::Hca& nic, const std::string& cpu) {
-  NM_TRY(const cpu_set_t cpus, cpus_of(cpu));
+Result<void> Engine::add(hca::Hca& nic, const std::string& cpu, const cpu_set_t& any) {
+  NM_TRY(const cpu_set_t cpus, cpus_of(cpu, any));
   const std::lock_guard lock(runners().mutex);
   auto& runner = runners().by_cpu[cpu];
   if (!runner) runner = std::make_unique<Runner>(cpus);

@@ -2,6 +2,8 @@
 // Threads that run models in real time: one for each `cpu` asked for, shared by the models on it.
 #pragma once
 
+#include <sched.h>
+
 #include <string>
 
 #include "base/result.h"
@@ -11,10 +13,9 @@ namespace nicmem::hca_sim {
 
 class Engine {
  public:
-  /// Runs `nic`, whose step() knows the time, on the thread of `cpu`: a number, or "any" (a CPU
-  /// outside the lcore mask where there is one, else wherever the kernel likes). Fails when that
-  /// CPU cannot be had.
-  static Result<void> add(hca::Hca& nic, const std::string& cpu);
+  /// Runs `nic`, whose step() knows the time, on the thread of `cpu`: a number, or "any" of `any`.
+  /// Fails when that CPU cannot be had.
+  static Result<void> add(hca::Hca& nic, const std::string& cpu, const cpu_set_t& any);
 
   /// After this, no thread steps `nic`. Harmless for one that was not added.
   static void remove(hca::Hca& nic);

@@ -1,51 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "drivers/hca/sim/sim_device.h"
 
+#include <rte_lcore.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <mutex>
 
 #include "dpdk/ethdev_wire.h"
 #include "dpdk/on_node.h"
 #include "drivers/hca/sim/engine.h"
-#include "sim/cable.h"
+#include "drivers/hca/sim/wires.h"
 #include "sim/nic.h"
 
 namespace nicmem::hca_sim {
 namespace {
 
-/// Cables of which one end is plugged in, by name: `wire=pair:NAME` on a second port takes the
-/// other.
-Result<std::unique_ptr<sim::Wire>> plug_cable(const std::string& name) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<sim::Wire>> loose_ends;
-  const std::lock_guard lock(mutex);
-  if (auto found = loose_ends.find(name); found != loose_ends.end()) {
-    auto end = std::move(found->second);
-    loose_ends.erase(found);
-    return end;
+bool is_lcore_cpu(int cpu) {
+  unsigned lcore;
+  RTE_LCORE_FOREACH(lcore) {
+    const rte_cpuset_t set = rte_lcore_cpuset(lcore);
+    if (CPU_ISSET(cpu, &set)) return true;
   }
-  auto [here, there] = sim::make_cable();
-  loose_ends[name] = std::move(there);
-  return std::move(here);
+  return false;
 }
 
-Result<std::unique_ptr<sim::Wire>> make_wire(const Options& options, const hca::PortOptions& port) {
-  const std::string& wire = options.wire;
-  if (wire == "loop") return sim::make_loopback();
-  if (wire.starts_with("pair:")) return plug_cable(wire.substr(5));
-  if (wire.starts_with("ethdev:")) return dpdk::EthdevWire::open(wire.substr(7));
-  sim::GeneratorOptions generator = options.generator;
-  std::ranges::copy(port.mac, generator.destination_mac.bytes);
-  NM_TRY(auto made, sim::Generator::create(generator));
-  return made;
-}
-
-Nanos steady_now() {
-  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                std::chrono::steady_clock::now().time_since_epoch())
-                                .count());
+/// CPUs that no lcore uses; all of them when every one is in use.
+cpu_set_t free_cpus() {
+  cpu_set_t all, free;
+  CPU_ZERO(&all);
+  CPU_ZERO(&free);
+  const long count = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
+  for (int cpu = 0; cpu < count; ++cpu) {
+    CPU_SET(cpu, &all);
+    if (!is_lcore_cpu(cpu)) CPU_SET(cpu, &free);
+  }
+  return CPU_COUNT(&free) != 0 ? free : all;
 }
 
 /// The model, what its ports' wires shall be, and its place on an engine thread.
@@ -60,14 +51,14 @@ class SimDevice final : public hca::Hca {
     const dpdk::OnNode here(options_.numa_node);
     sim::NicOptions nic{.name = name, .sram_bytes = options_.sram_bytes, .guard = options_.guard};
     nic.wire = [this](const hca::PortOptions& port) {
-      return make_wire(wires_.at(port.name), port);
+      return make_wire(wires_.at(port.name), port, dpdk::EthdevWire::open);
     };
     nic.faults = options_.faults;
     nic.numa_node = options_.numa_node;
     // A test that steps a model with faults counts time in steps.
     if (!options_.stepped() || options_.faults == nullptr) nic.now = steady_now;
     NM_TRY(nic_, sim::make_nic(std::move(nic)));
-    return options_.stepped() ? Result<void>{} : Engine::add(*nic_, options_.cpu);
+    return options_.stepped() ? Result<void>{} : Engine::add(*nic_, options_.cpu, free_cpus());
   }
 
   void expect(const Options& port) { wires_[port.port_name] = port; }

@@ -135,8 +135,8 @@ TEST_F(Malformed, Noise) {
     for (std::byte& byte : receiver.rq->ring) byte = static_cast<std::byte>(rng.next());
     if (rng.below(2) == 0) {  // past the first check: index and queue are right
       hw::ControlSegment control{};
-      constexpr uint32_t kOpcodes[] = {0x00, 0x0a, 0x0e};
-      control.opmod_index_opcode.set(kOpcodes[rng.below(3)]);
+      constexpr uint32_t kOpcodes[] = {0x00, 0x0a, 0x0e, 0x29};
+      control.opmod_index_opcode.set(kOpcodes[rng.below(4)]);
       control.qpn_ds.set(sender.sq->number << 8 | static_cast<uint32_t>(rng.below(64)));
       std::memcpy(sender.sq->ring.data(), &control, sizeof control);
       std::memset(sender.sq->ring.data() + 16, 0, 12);
