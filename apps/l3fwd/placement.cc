@@ -67,7 +67,9 @@ std::string describe(const PortPlacement& placement) {
   const std::string port = "port " + std::to_string(placement.port) + " (" + placement.name + "): ";
   switch (placement.kind) {
     case PortPlacement::Kind::kOnCard:
-      return port + "all egress on its own device: payload stays on the card";
+      return port +
+             "all egress on its own device: payload stays on the card if its mode puts it there "
+             "(split=force)";
     case PortPlacement::Kind::kHostPayload:
       return port + "egress crosses devices: payload in host memory (split)";
     case PortPlacement::Kind::kNotNicmem:

@@ -17,26 +17,28 @@
 namespace nicmem::hca_sim {
 namespace {
 
-bool is_lcore_cpu(int cpu) {
-  unsigned lcore;
-  RTE_LCORE_FOREACH(lcore) {
-    const rte_cpuset_t set = rte_lcore_cpuset(lcore);
-    if (CPU_ISSET(cpu, &set)) return true;
-  }
-  return false;
-}
-
-/// CPUs that no lcore uses; all of them when every one is in use.
-cpu_set_t free_cpus() {
-  cpu_set_t all, free;
-  CPU_ZERO(&all);
+/// CPUs that these lcores do not use.
+cpu_set_t cpus_without(bool main_lcore, bool workers) {
+  cpu_set_t free;
   CPU_ZERO(&free);
   const long count = std::min<long>(sysconf(_SC_NPROCESSORS_ONLN), CPU_SETSIZE);
-  for (int cpu = 0; cpu < count; ++cpu) {
-    CPU_SET(cpu, &all);
-    if (!is_lcore_cpu(cpu)) CPU_SET(cpu, &free);
+  for (int cpu = 0; cpu < count; ++cpu) CPU_SET(cpu, &free);
+  unsigned lcore;
+  RTE_LCORE_FOREACH(lcore) {
+    if (!(lcore == rte_get_main_lcore() ? main_lcore : workers)) continue;
+    const rte_cpuset_t used = rte_lcore_cpuset(lcore);
+    for (int cpu = 0; cpu < count; ++cpu)
+      if (CPU_ISSET(cpu, &used)) CPU_CLR(cpu, &free);
   }
-  return CPU_COUNT(&free) != 0 ? free : all;
+  return free;
+}
+
+/// CPUs that no lcore uses; else those of the main lcore, which in many programs waits at a prompt;
+/// else all.
+cpu_set_t free_cpus() {
+  cpu_set_t free = cpus_without(true, true);
+  if (CPU_COUNT(&free) == 0) free = cpus_without(false, true);
+  return CPU_COUNT(&free) != 0 ? free : cpus_without(false, false);
 }
 
 /// The model, what its ports' wires shall be, and its place on an engine thread.

@@ -33,7 +33,8 @@ TEST_F(Placement, PayloadStaysWhenAllEgressIsOnTheDevice) {
   const auto placed = place_port(api, 0, "net_nicmem0", "net_nicmem", one_device);
   ASSERT_TRUE(placed);
   EXPECT_EQ(describe(*placed),
-            "port 0 (net_nicmem0): all egress on its own device: payload stays on the card");
+            "port 0 (net_nicmem0): all egress on its own device: payload stays on the card if its "
+            "mode puts it there (split=force)");
   EXPECT_EQ(switched_port, -1);
 }
 
