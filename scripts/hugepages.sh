@@ -18,6 +18,10 @@ if [[ -r $pages/free_hugepages ]]; then
       { echo "$total" >"$pages/nr_hugepages"; } 2>/dev/null || true  # too few are of no use
     fi
     free=$(<"$pages/free_hugepages")
+    if ((free >= wanted)); then
+      echo "hugepages: the kernel keeps $(<"$pages/nr_hugepages") pages of 2 MiB now; to give them back:" \
+        "echo $total >$pages/nr_hugepages" >&2
+    fi
   fi
   if ((free >= wanted)); then
     echo --in-memory

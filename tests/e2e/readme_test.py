@@ -34,6 +34,16 @@ class Readme(unittest.TestCase):
         self.assertGreater(int(x["rx_good_packets"]), 0)
         self.assertEqual(x["rx_payload_nicmem_permille"], "1000")
 
+    def test_running_the_router(self):
+        block = block_after("## Run the router").replace(" build/", f" {programs.build()}/").replace(
+            "\nbuild/", f"\n{programs.build()}/")
+        done = subprocess.run(["bash", "-ec", block], cwd=captures.REPO, text=True,
+                              capture_output=True, timeout=programs.PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+        forwarded, dropped = map(int, re.search(
+            r"= (\d+) \+ (\d+) \+ 0: ok", done.stdout).groups())
+        self.assertGreater(forwarded, 50 * dropped)
+
     def test_every_statistic_is_explained(self):
         testpmd = programs.Testpmd(["net_nicmem0,split=force"], ["--total-num-mbufs=8192"])
         self.addCleanup(testpmd.end)

@@ -86,7 +86,9 @@ Result<bool> Options::take(const std::string& key, const std::string& value) {
   if (key == "sram") {
     const auto size = parse_size(value);
     if (!size || *size < kMinSram || *size > kMaxSram)
-      return bad_value(key, value, format_size(kMinSram) + ".." + format_size(kMaxSram));
+      return bad_value(key, value,
+                       format_size(kMinSram) + ".." + format_size(kMaxSram) +
+                           ", in bytes or with K, KiB, M, MiB");
     sram_bytes = *size;
     sram_given = true;
   } else if (key == "numa") {
