@@ -39,7 +39,8 @@ int report_error(const Error& error) {
 std::optional<int> parse_options(const std::vector<std::string>& arguments, ProgramOptions& out) {
   CLI::App app(
       "IPv4 and IPv6 router over DPDK ports.\n"
-      "EAL options come first: nicmem-l3fwd -l 0 -d librte_net_nicmem.so --vdev ... -- --config FILE",
+      "EAL options come first: nicmem-l3fwd -l 0 -d librte_net_nicmem.so --vdev ... -- --config "
+      "FILE",
       "nicmem-l3fwd");
   app.add_option("--config", out.config, "configuration, YAML")->required()->type_name("FILE");
   app.add_flag("--check", out.check, "check the configuration, print a summary, start no port");

@@ -35,8 +35,7 @@ class Readme(unittest.TestCase):
         self.assertEqual(x["rx_payload_nicmem_permille"], "1000")
 
     def test_running_the_router(self):
-        block = block_after("## Run the router").replace(" build/", f" {programs.build()}/").replace(
-            "\nbuild/", f"\n{programs.build()}/")
+        block = re.sub(r"(^|\s)build/", rf"\1{programs.build()}/", block_after("## Run the router"))
         done = subprocess.run(["bash", "-ec", block], cwd=captures.REPO, text=True,
                               capture_output=True, timeout=programs.PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
