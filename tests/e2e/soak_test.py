@@ -5,8 +5,9 @@
 usage: soak_test.py [PACKETS]
 
 A million by default; by hand, before a release, 100 million: soak_test.py 100000000. Frame sizes,
-header, memory, rings and queues are drawn anew for each part; NM_SEED=N repeats a run. Prints the
-packets a second of the whole, waiting included: a measure of progress, not of the driver."""
+header, memory, spill, rings and queues are drawn anew for each part; NM_SEED=N repeats a run.
+Prints the packets a second of the whole, waiting included: a measure of progress, not of the
+driver."""
 import random
 import sys
 import time
@@ -36,6 +37,8 @@ class Soak(OnePort):
         size = rng.choice(("imix", rng.randint(60, 1514), rng.randint(60, 1514)))
         sram = rng.choice(("4KiB", "64KiB", "256KiB", "1MiB", "8MiB"))
         arguments = f"mode={mode},gen_size={size},header={rng.randint(64, 256)},sram={sram}"
+        if mode.startswith("nicmem"):
+            arguments += rng.choice(("", ",spill=hw", ",min_posted=auto", ",min_posted=64"))
         done = 0
         with self.subTest(arguments=arguments, seed=SEED):
             testpmd = self.start(arguments, [*APP, "--rss-udp", "--mbuf-size=10240"])
