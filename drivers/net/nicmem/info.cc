@@ -64,6 +64,11 @@ int dev_info(rte_eth_dev* dev, rte_eth_dev_info* out) {
   out->rx_seg_capa.max_nseg = kMaxRxSegments;
   out->rx_desc_lim = descriptor_limits(kMaxRxSegments);
   out->tx_desc_lim = descriptor_limits(kMaxTxSegments - 2);
+  // a packet that is cut up has its headers inlined: less room for pointers
+  out->tx_desc_lim.nb_seg_max =
+      static_cast<uint16_t>(kMaxTxSegments - hw::send_wqe_segments(kLongestTsoHeader, 0));
+  out->dev_capa = RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP;
+  out->err_handle_mode = RTE_ETH_ERROR_HANDLE_MODE_PASSIVE;  // RTE_ETH_EVENT_INTR_RESET
   out->default_rxportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
   out->default_txportconf = {.burst_size = 32, .ring_size = 1024, .nb_queues = 1};
   out->default_rxconf.rx_drop_en = 1;

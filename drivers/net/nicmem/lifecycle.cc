@@ -49,6 +49,7 @@ void destroy_queues(Port& port) {
   for (uint16_t i = 0; i < data.nb_tx_queues; ++i)
     if (auto* queue = tx_queue(port.ethdev, i)) destroy_tx_queue(*queue);
   count_unsent(port.ethdev);
+  count_unseen(port.ethdev);
 }
 
 void release_queues(rte_eth_dev* dev) {
@@ -86,9 +87,33 @@ int done(rte_eth_dev* dev, const Result<void>& result, uint8_t& place, uint8_t s
   return to_rte(port_of(dev), result);
 }
 
+/// A program that asks for what is not there would wait for it.
+Result<void> check_modes(const rte_eth_conf& conf) {
+  const struct {
+    bool asked;
+    const char* what;
+  } absent[] = {
+      {(conf.rxmode.mq_mode & ~RTE_ETH_MQ_RX_RSS_FLAG) != 0, "receive mode of queues DCB or VMDq"},
+      {conf.txmode.mq_mode != RTE_ETH_MQ_TX_NONE, "transmit mode of queues DCB or VMDq"},
+      {conf.lpbk_mode != 0, "loopback mode"},
+      {conf.dcb_capability_en != 0, "DCB"},
+      {conf.intr_conf.rxq != 0, "receive interrupts"},
+      {conf.txmode.hw_vlan_insert_pvid != 0, "a tag for all packets"},
+  };
+  for (const auto& [asked, what] : absent)
+    if (asked)
+      return fail(Code::kUnsupported,
+                  std::string(what) + ": not there: accepted: queues without, or with RSS");
+  return {};
+}
+
 }  // namespace
 
-int configure(rte_eth_dev* dev) { return to_rte(port_of(dev), configure_rss(port_of(dev))); }
+int configure(rte_eth_dev* dev) {
+  if (const Result<void> known = check_modes(dev->data->dev_conf); !known)
+    return to_rte(port_of(dev), known);
+  return to_rte(port_of(dev), configure_rss(port_of(dev)));
+}
 
 int start_port(rte_eth_dev* dev) {
   Port& port = port_of(dev);
@@ -125,6 +150,8 @@ int reset_port(rte_eth_dev* dev) {
   {
     const std::lock_guard lock(control_mutex());
     port.flows.flush();
+    port.flows.isolated = false;
+    port.vlans.reset();
     release_queues(dev);
     close_device(port);
     if (const auto opened = open_device(port); !opened) return to_rte(port, opened);

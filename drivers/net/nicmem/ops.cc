@@ -9,7 +9,10 @@ namespace nicmem::pmd {
 namespace {
 
 int tx_done_cleanup(void* queue, uint32_t limit) {
-  return static_cast<int>(reclaim_idle(static_cast<TxQueueConfig*>(queue)->data, limit));
+  if (queue == nullptr) return -EINVAL;  // ethdev looks at nothing
+  TxQueue& q = static_cast<TxQueueConfig*>(queue)->data;
+  const bool runs = q.sent != nullptr;  // else nothing is in flight
+  return runs ? static_cast<int>(reclaim_idle(q, limit)) : 0;
 }
 
 eth_dev_ops make_ops() {

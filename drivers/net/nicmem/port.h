@@ -175,6 +175,7 @@ RxCounters since(const RxCounters& now, const RxCounters& base);
 TxCounters since(const TxCounters& now, const TxCounters& base);
 /// Counts what was given to the device and never left. The port has stopped, its queues are gone.
 void count_unsent(rte_eth_dev* dev);
+void count_unseen(rte_eth_dev* dev);
 /// Doorbells included.
 hw::PcieTally pcie_since_reset(const Port& port);
 int stats_get(rte_eth_dev* dev, rte_eth_stats* stats);

@@ -163,6 +163,8 @@ RTE_PMD_EXPORT_NAME(net_nicmem, __COUNTER__);
 RTE_PMD_REGISTER_PARAM_STRING(
     net_nicmem,
     "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
-    "split=auto|force|off tx_inline=<0|18-512> spill=sw|hw guard=0|1 promiscuous=0|1 device=<name> "
-    "mac=<address> sram=<size> wire=gen|loop|pair:<name>|ethdev:<name> "
-    "cpu=<n>|any|none");
+    "split=auto|force|off tx_inline=<0|18-512> spill=sw|hw min_posted=auto|<8-32768> guard=0|1 "
+    "promiscuous=0|1 device=<name> mac=<address> sram=<size> numa=<node> "
+    "wire=gen|loop|pair:<name>|ethdev:<name> cpu=<n>|any|none gen_size=<60-16384>|imix "
+    "gen_flows=<n> gen_frames=<n> gen_dst=<prefix> gen_check=0|1 rate=<n> seed=<n> "
+    "fault=none|<class>@<k>[+]");

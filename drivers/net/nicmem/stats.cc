@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Statistics. Basic ones are what ethdev defines; extended ones say where every frame, byte and
 // buffer went, so that sums can be checked: see README.md of this folder for the equations.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -220,12 +221,31 @@ TxCounters since(const TxCounters& now, const TxCounters& base) {
   return difference;
 }
 
+/// Packets that the device took. (After a reset of the statistics with packets on the way, errors
+/// may be of packets from before it.)
+uint64_t good(const TxCounters& tx) {
+  return tx.packets - std::min(tx.packets, tx.errors + tx.stopped);
+}
+
+/// Frames that the device delivered and that no one has seen when its queues are gone: their
+/// completions never came.
+void count_unseen(rte_eth_dev* dev) {
+  Port& port = port_of(dev);
+  const RxCounters rx = sum_rx(dev);
+  const uint64_t seen = rx.packets + rx.no_mbuf + rx.stopped + rx.stuck;
+  const uint64_t delivered = device_counters(port).rx_frames - port.counters_base.rx_frames;
+  if (delivered <= seen) return;
+  port.rx_retired.stuck += delivered - seen;
+  NM_LOG(WARNING, "%s: %" PRIu64 " receive completions never came (rx_stuck)", port.name.c_str(),
+         delivered - seen);
+}
+
 /// The device knows how far it came: what the driver gave it and it did not take is lost.
 void count_unsent(rte_eth_dev* dev) {
   Port& port = port_of(dev);
   const hca::PortCounters now = device_counters(port);
   const TxCounters tx = sum_tx(dev);
-  const uint64_t given = tx.packets - tx.errors - tx.stopped;
+  const uint64_t given = good(tx);
   const uint64_t taken = now.tx_frames - port.counters_base.tx_frames + now.tx_wire_drops -
                          port.counters_base.tx_wire_drops;
   if (given > taken) port.tx_retired.stopped += given - taken;
@@ -258,7 +278,7 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   stats->ierrors = now.rx_error - base.rx_error + now.rx_oversize - base.rx_oversize +
                    now.rx_malformed - base.rx_malformed;
   stats->rx_nombuf = rx.no_mbuf;
-  stats->opackets = tx.packets - tx.errors - tx.stopped;
+  stats->opackets = good(tx);
   stats->obytes = tx.bytes;
   stats->oerrors = tx.errors + tx.stopped + tx_dropped(tx);
   for_each_rx(dev, [stats](uint16_t i, const RxQueueConfig& queue) {
@@ -271,7 +291,7 @@ int stats_get(rte_eth_dev* dev, rte_eth_stats* stats) {
   for_each_tx(dev, [stats](uint16_t i, const TxQueueConfig& queue) {
     if (i >= RTE_ETHDEV_QUEUE_STAT_CNTRS) return;
     const TxCounters mine = counted(queue);
-    stats->q_opackets[i] = mine.packets;
+    stats->q_opackets[i] = good(mine);
     stats->q_obytes[i] = mine.bytes;
   });
   return 0;

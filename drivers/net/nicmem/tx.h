@@ -27,6 +27,10 @@ inline constexpr uint32_t kTxIdleCheck = 1024;  // polls that found nothing betw
 inline constexpr uint32_t kMaxTxSegments = 60;  // 16-byte segments a WQE, as DPDK's mlx5
 inline constexpr uint32_t kMaxTxBlocks = hw::send_wqe_blocks(kMaxTxSegments);
 
+/// That is counted with when the number of segments is advertised. [DPDK's mlx5,
+/// MLX5_MAX_TSO_HEADER]
+inline constexpr uint32_t kLongestTsoHeader = 192;
+
 /// Offloads that a packet may ask for. [rte_mbuf ol_flags]
 inline constexpr uint64_t kTxOffloadFlags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IPV6 |
                                             RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_L4_MASK |

@@ -10,6 +10,9 @@
 
 #include "devargs.h"
 #include "hw/ether.h"
+#include "hw/ipv4.h"
+#include "hw/ipv6.h"
+#include "hw/tcp.h"
 #include "tx_wqe.h"
 
 namespace nicmem::pmd {
@@ -72,13 +75,42 @@ bool plan_checksums(const TxQueue& q, uint64_t flags, Plan& plan) {
   return true;
 }
 
+/// Whether the headers are TCP over IP, of the lengths that the packet claims. `bytes` has them
+/// all.
+bool is_tcp(const rte_mbuf& packet, const std::byte* bytes) {
+  const uint32_t l3 = packet.l2_len, l4 = l3 + packet.l3_len;
+  if (packet.l2_len < sizeof(hw::EtherHeader) || packet.l4_len < sizeof(hw::TcpHeader))
+    return false;
+  be16 type;  // behind the last tag
+  std::memcpy(&type, bytes + l3 - sizeof type, sizeof type);
+  if (type.get() == hw::kEtherTypeIpv4) {
+    hw::Ipv4Header ip;
+    if (packet.l3_len < sizeof ip) return false;
+    std::memcpy(static_cast<void*>(&ip), bytes + l3, sizeof ip);
+    if (ip.header_bytes() != packet.l3_len || ip.protocol != hw::kProtocolTcp) return false;
+  } else {
+    hw::Ipv6Header ip;
+    if (type.get() != hw::kEtherTypeIpv6 || packet.l3_len < sizeof ip) return false;
+    std::memcpy(static_cast<void*>(&ip), bytes + l3, sizeof ip);
+    if (packet.l3_len == sizeof ip && ip.next_header != hw::kProtocolTcp) return false;
+  }
+  hw::TcpHeader tcp;
+  std::memcpy(static_cast<void*>(&tcp), bytes + l4, sizeof tcp);
+  return 4u * hw::TcpHeader::DataOffset::get(tcp.offset_flags.get()) == packet.l4_len;
+}
+
 /// A packet that the device cuts into segments has all of its headers inlined. [PRM, LSO]
 bool plan_segmentation(TxQueue& q, const rte_mbuf& packet, uint32_t total, Plan& plan) {
   const uint32_t header = packet.l2_len + packet.l3_len + packet.l4_len;
   const uint32_t segment = packet.tso_segsz;
+  const uint32_t tag = (packet.ol_flags & RTE_MBUF_F_TX_VLAN) != 0 ? kTagBytes : 0;
+  std::array<std::byte, kMaxTxSegments * hw::kWqeSegmentBytes> bytes;
   const bool sane = segment != 0 && header >= kMinHeader && header < total &&
-                    header + segment <= q.max_frame_bytes && total - header <= q.max_tso_bytes;
+                    header <= bytes.size() && header + tag + segment <= q.max_frame_bytes &&
+                    total - header <= q.max_tso_bytes;
   if (!sane || readable_bytes(q, packet, header) < header) return false;
+  const void* const headers = rte_pktmbuf_read(&packet, 0, header, bytes.data());
+  if (headers == nullptr || !is_tcp(packet, static_cast<const std::byte*>(headers))) return false;
   plan.opcode = hw::SendOpcode::kTso;
   plan.mss = static_cast<uint16_t>(segment);
   plan.inlined = header;
@@ -198,10 +230,18 @@ uint64_t* write_pointers(TxQueue& q, WqeWriter& wqe, const rte_mbuf& packet, uin
   return nullptr;
 }
 
+/// Whether the chain has as many segments as it says.
+bool is_whole(const rte_mbuf& packet) {
+  uint32_t segments = 0;
+  for (const rte_mbuf* s = &packet; s != nullptr && segments <= packet.nb_segs; s = s->next)
+    ++segments;
+  return segments == packet.nb_segs;
+}
+
 /// 0, or why the packet must not be given to tx_burst. [rte_eth_tx_prepare]
 int refusal(TxQueue& q, const rte_mbuf& packet) {
   Plan plan;
-  if (packet.nb_segs == 0 || packet.nb_segs > kMaxTxSegments) return EINVAL;
+  if (packet.nb_segs == 0 || packet.nb_segs > kMaxTxSegments || !is_whole(packet)) return EINVAL;
   const uint64_t* const reason = make_plan(q, packet, plan);
   if (reason == nullptr) return 0;
   return reason == &q.counters.bad_offload ? ENOTSUP : EINVAL;

@@ -10,13 +10,15 @@
 
 namespace nicmem::pmd {
 
-inline constexpr uint64_t kNotPlain = kTxOffloadFlags | RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
+inline constexpr uint64_t kNotPlain =
+    RTE_MBUF_F_TX_OFFLOAD_MASK | RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL;
 
-/// A packet without offloads that starts in its own mbuf's buffer, which is host memory.
+/// A packet that asks for nothing, not even for what the device has not, and starts in its own
+/// mbuf's buffer, which is host memory.
 inline bool is_plain(const rte_mbuf& packet) {
-  constexpr uint32_t kLowest = 48;  // of these flags: a shorter constant
+  constexpr uint32_t kLowest = 32;  // of these flags: a shorter constant
   static_assert((kNotPlain >> kLowest) << kLowest == kNotPlain);
-  return (static_cast<uint16_t>(packet.ol_flags >> kLowest) & (kNotPlain >> kLowest)) == 0;
+  return (static_cast<uint32_t>(packet.ol_flags >> kLowest) & (kNotPlain >> kLowest)) == 0;
 }
 
 [[gnu::noinline]] inline bool look_up(TxQueue& q, KeyRange& guess, const void* data) {

@@ -291,5 +291,22 @@ TEST(DriverLifecycle, AResetPortIsANewOneWithItsAddresses) {
   ASSERT_EQ(rte_eth_dev_start(id), 0);
 }
 
+/// A program that asks for what is not there is told so, and nothing else changes.
+TEST(DriverControl, DRV_38_ConfigureRefusesWhatIsNotThere) {
+  const TestPort port("net_nicmem0", "loop", {.arguments = "mode=host"});
+  ASSERT_EQ(rte_eth_dev_stop(port.id()), 0);
+  rte_eth_conf all[6]{};
+  all[0].rxmode.mq_mode = RTE_ETH_MQ_RX_DCB;
+  all[1].rxmode.mq_mode = RTE_ETH_MQ_RX_VMDQ_RSS;
+  all[2].txmode.mq_mode = RTE_ETH_MQ_TX_DCB;
+  all[3].lpbk_mode = 1;
+  all[4].intr_conf.rxq = 1;
+  all[5].dcb_capability_en = 1;
+  for (const rte_eth_conf& conf : all)
+    EXPECT_EQ(rte_eth_dev_configure(port.id(), 1, 1, &conf), -ENOTSUP);
+  const rte_eth_conf plain{};
+  EXPECT_EQ(rte_eth_dev_configure(port.id(), 1, 1, &plain), 0);
+}
+
 }  // namespace
 }  // namespace nicmem::test

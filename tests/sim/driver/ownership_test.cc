@@ -281,7 +281,7 @@ TEST(DriverOwnership, ChainsOfTheAdvertisedLengthLeave) {
     const Cable cable = sender(arguments, 1024);
     rte_eth_dev_info info{};
     ASSERT_EQ(rte_eth_dev_info_get(cable.here.id(), &info), 0);
-    const uint32_t most = info.tx_desc_lim.nb_seg_max;
+    const uint32_t most = info.tx_desc_lim.nb_mtu_seg_max;
     for (const uint32_t first : {1u, 20u, 600u}) {
       for (const uint32_t count : {most - 1, most}) {
         SCOPED_TRACE(std::string(arguments) + ", " + std::to_string(count) + " segments");

@@ -234,14 +234,144 @@ void expect_stops(const Cable& cable, rte_mbuf* packet, int error) {
   rte_pktmbuf_free_bulk(packets, 3);
 }
 
+constexpr uint64_t kTso = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_TCP_SEG;
+
+/// TCP over IPv4, without options.
+Bytes tcp_frame(uint32_t bytes) {
+  Bytes tcp = frame(bytes);
+  tcp[12] = 0x08, tcp[13] = 0x00;  // IPv4
+  std::fill_n(tcp.begin() + 14, 40, uint8_t{0});
+  tcp[14] = 0x45;
+  tcp[16] = static_cast<uint8_t>((bytes - 14) >> 8), tcp[17] = static_cast<uint8_t>(bytes - 14);
+  tcp[22] = 64, tcp[23] = 6;  // TTL, TCP
+  tcp[46] = 0x50;             // five words
+  return tcp;
+}
+
 rte_mbuf* with_offload(const Cable& cable, uint32_t bytes, uint64_t flags) {
-  rte_mbuf* const packet = cable.here.packet(frame(bytes));
+  rte_mbuf* const packet = cable.here.packet(tcp_frame(bytes));
   packet->ol_flags |= flags;
   packet->l2_len = 14;
   packet->l3_len = 20;
   packet->l4_len = 20;
   packet->tso_segsz = 500;
   return packet;
+}
+
+/// Between two plain packets: what rte_eth_tx_prepare() accepts leaves (`frames` of it), what it
+/// refuses is dropped and counted, and the two leave in any case.
+void expect_agreement(const Cable& cable, rte_mbuf* packet, size_t frames) {
+  rte_mbuf* packets[] = {cable.here.packet(frame(100)), packet, cable.here.packet(frame(100))};
+  const bool accepted = rte_eth_tx_prepare(cable.here.id(), 0, packets, 3) == 3;
+  EXPECT_EQ(accepted, frames != 0);
+  ASSERT_EQ(rte_eth_tx_burst(cable.here.id(), 0, packets, 3), 3);
+  cable.settle();
+  auto received = cable.there.receive();
+  EXPECT_EQ(received.size(), 2 + frames);
+  rte_pktmbuf_free_bulk(received.data(), static_cast<unsigned>(received.size()));
+  EXPECT_EQ(cable.here.xstat("tx_wqe_error"), 0u);
+}
+
+TEST(DriverTx, DRV_38_WhatIsRefusedNeverLeaves) {
+  constexpr uint64_t kCanDo = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_IP_CKSUM |
+                              RTE_MBUF_F_TX_TCP_CKSUM | RTE_MBUF_F_TX_VLAN;  // bit 53 alone: SCTP
+  for (const char* arguments : {"mode=host", "mode=nicmem"}) {
+    const Cable cable = sender(arguments);
+    uint64_t dropped = 0;
+    for (uint32_t bit = 41; bit < 61; ++bit) {
+      const uint64_t flag = uint64_t{1} << bit;
+      if ((flag & RTE_MBUF_F_TX_OFFLOAD_MASK) == 0 || flag == RTE_MBUF_F_TX_TCP_SEG) continue;
+      SCOPED_TRACE(std::string(arguments) + ", bit " + std::to_string(bit));
+      const bool can = (flag & ~kCanDo) == 0;
+      expect_agreement(cable, with_offload(cable, 1000, flag), can ? 1 : 0);
+      dropped += !can;
+      EXPECT_EQ(cable.here.xstat("tx_bad_offload"), dropped);
+    }
+    cable.here.expect_conserved();
+  }
+}
+
+/// What the device could not cut up would fail its work request and take others with it.
+TEST(DriverTx, DRV_38_OnlyWhatTheDeviceCanCutUpIsGivenToIt) {
+  const auto refused = [](const Cable& cable, auto&& spoil, uint64_t flags = 0) {
+    rte_mbuf* const packet = with_offload(cable, 4000, kTso | flags);
+    spoil(*packet, rte_pktmbuf_mtod(packet, uint8_t*));
+    expect_agreement(cable, packet, 0);
+  };
+  for (const char* arguments : {"mode=host", "mode=nicmem"}) {
+    SCOPED_TRACE(arguments);
+    const Cable cable = sender(arguments);
+    expect_agreement(cable, with_offload(cable, 4000, kTso), 8);
+    expect_agreement(cable, with_offload(cable, 4000, kTso | RTE_MBUF_F_TX_VLAN), 8);
+    refused(cable, [](rte_mbuf&, uint8_t* bytes) { bytes[23] = 17; });    // UDP
+    refused(cable, [](rte_mbuf&, uint8_t* bytes) { bytes[12] = 0x12; });  // no IP
+    refused(cable, [](rte_mbuf&, uint8_t* bytes) { bytes[14] = 0x46; });  // options not counted
+    refused(cable, [](rte_mbuf&, uint8_t* bytes) { bytes[46] = 0x80; });
+    refused(cable, [](rte_mbuf& packet, uint8_t*) { packet.l3_len = 24; });
+    refused(cable, [](rte_mbuf& packet, uint8_t*) { packet.l4_len = 32; });
+    refused(cable, [](rte_mbuf& packet, uint8_t*) { packet.l2_len = 0; });
+    // 9,600 + 22 is the longest frame: a tag must fit too
+    refused(
+        cable, [](rte_mbuf& packet, uint8_t*) { packet.tso_segsz = 9622 - 54 - 3; },
+        RTE_MBUF_F_TX_VLAN);
+    cable.here.expect_conserved();
+  }
+}
+
+TEST(DriverTx, ChainsOfTheAdvertisedLengthAreCutUp) {
+  const Cable cable = sender("mode=nicmem");
+  rte_eth_dev_info info{};
+  ASSERT_EQ(rte_eth_dev_info_get(cable.here.id(), &info), 0);
+  const uint32_t most = info.tx_desc_lim.nb_seg_max;
+  rte_mbuf* const packet = cable.here.packet(tcp_frame(most * 60), std::vector<uint32_t>(most, 60));
+  packet->ol_flags |= kTso;
+  packet->l2_len = 14, packet->l3_len = 20, packet->l4_len = 20, packet->tso_segsz = 500;
+  expect_agreement(cable, packet, (most * 60 - 54 + 499) / 500);
+}
+
+TEST(DriverTx, DRV_19_PrepareCountsTheSegments) {
+  const Cable cable = sender("mode=nicmem");
+  for (const int lie : {-1, 1}) {
+    rte_mbuf* const packet = cable.here.packet(frame(200), {100, 100});
+    packet->nb_segs = static_cast<uint16_t>(2 + lie);
+    rte_errno = 0;
+    rte_mbuf* packets[] = {packet};
+    EXPECT_EQ(rte_eth_tx_prepare(cable.here.id(), 0, packets, 1), 0);
+    EXPECT_EQ(rte_errno, EINVAL);
+    packet->nb_segs = 2;
+    rte_pktmbuf_free(packet);
+  }
+}
+
+TEST(DriverTx, DRV_47_CleanUpOfQueuesThatDoNotRun) {
+  const Cable cable = sender("mode=nicmem");
+  EXPECT_EQ(rte_eth_tx_done_cleanup(cable.here.id(), 5, 0), -EINVAL);  // of one queue
+  ASSERT_EQ(cable.here.send(cable.here.packet(frame(100))), 1);
+  ASSERT_EQ(rte_eth_dev_stop(cable.here.id()), 0);
+  EXPECT_EQ(rte_eth_tx_done_cleanup(cable.here.id(), 0, 0), 0);
+  ASSERT_EQ(rte_eth_dev_start(cable.here.id()), 0);
+}
+
+/// Errors of packets from before a reset of the statistics belong to no packet behind it.
+TEST(DriverTx, DRV_31_AnErrorBehindAResetOfTheStatistics) {
+  const Cable cable = sender("mode=nicmem");
+  rte_mbuf* packets[20];
+  for (rte_mbuf*& packet : packets) packet = cable.here.packet(frame(300));
+  pmd::TxQueue& queue = cable.here.tx();
+  const uint32_t first = queue.producer;
+  ASSERT_EQ(rte_eth_tx_burst(cable.here.id(), 0, packets, 20), 20);
+  auto* const block = queue.wqes + size_t{first & (queue.depth - 1)} * hw::kWqeBlockBytes;
+  block[3] = std::byte{0x7f};  // no such opcode
+  ASSERT_EQ(rte_eth_stats_reset(cable.here.id()), 0);
+  cable.settle();
+  rte_eth_tx_done_cleanup(cable.here.id(), 0, 0);
+  rte_eth_stats stats{};
+  ASSERT_EQ(rte_eth_stats_get(cable.here.id(), &stats), 0);
+  EXPECT_EQ(stats.opackets, 0u);
+  EXPECT_EQ(stats.q_opackets[0], 0u);
+  EXPECT_EQ(cable.here.xstat("tx_good_packets"), 0u);
+  ASSERT_EQ(rte_eth_dev_stop(cable.here.id()), 0);
+  EXPECT_LT(cable.here.xstat("tx_stopped"), 100u);
 }
 
 TEST(DriverTx, DRV_13_PrepareStopsAtWhatBurstWouldDrop) {
