@@ -314,7 +314,6 @@ TEST(DriverTx, DRV_38_OnlyWhatTheDeviceCanCutUpIsGivenToIt) {
     refused(
         cable, [](rte_mbuf& packet, uint8_t*) { packet.tso_segsz = 9622 - 54 - 3; },
         RTE_MBUF_F_TX_VLAN);
-    cable.here.expect_conserved();
   }
 }
 
