@@ -48,13 +48,16 @@ class Testpmd:
 
     count = 0  # one that a failed test has left behind is not in the way of the next
 
-    def __init__(self, vdevs, app=(), memory=512, eal_arguments=None):
+    def __init__(self, vdevs, app=(), memory=512, eal_arguments=None, command=None):
+        """`command`: all of the command, in place of the one that is made of the others."""
         Testpmd.count += 1
-        command = stock("stdbuf", "-oL", "dpdk-testpmd",
-                        *(eal_arguments or eal(f"e2e{Testpmd.count}-", memory)))
-        for vdev in vdevs:
-            command += ["--vdev", vdev]
-        self.process = subprocess.Popen([*command, "--", "-i", *app], stdin=subprocess.PIPE,
+        if command is None:
+            command = stock("stdbuf", "-oL", "dpdk-testpmd",
+                            *(eal_arguments or eal(f"e2e{Testpmd.count}-", memory)))
+            for vdev in vdevs:
+                command += ["--vdev", vdev]
+            command += ["--", "-i", *app]
+        self.process = subprocess.Popen(command, cwd=REPO, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, errors="replace")
         self.output = ""
