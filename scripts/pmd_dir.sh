@@ -40,12 +40,15 @@ for base in "${candidates[@]}"; do
   folder=$base/nicmem/$origin
   (umask 022 && mkdir -p "$folder") 2>/dev/null || continue
   [[ -O $folder && -w $folder ]] && safe "$folder" && may_hold_code "$folder" || continue
-  copy=$folder/$(basename "$object")
-  # Never write into a file that a running program has mapped: put a new one in its place.
-  if ! cmp -s "$object" "$copy"; then
-    cp "$object" "$copy.$$" && mv -f "$copy.$$" "$copy"
-  fi
-  echo "$copy"
+  verbs=$(dirname "$object")/../../hca/verbs/nicmem_verbs.so  # for hca=verbs: found beside the driver
+  for file in "$object" "$verbs"; do
+    copy=$folder/$(basename "$file")
+    # Never write into a file that a running program has mapped: put a new one in its place.
+    if [[ -f $file ]] && ! cmp -s "$file" "$copy"; then
+      cp "$file" "$copy.$$" && mv -f "$copy.$$" "$copy"
+    fi
+  done
+  echo "$folder/$(basename "$object")"
   exit 0
 done
 fail "no safe folder for ${object##*/}: tried ${candidates[*]/%//nicmem}; each is missing, not this user's, \

@@ -30,6 +30,8 @@ namespace nicmem::hca {
 
 struct Capabilities {
   std::string name;                  // "sim", "mlx5_0"
+  std::string pci_address;           // "0000:ca:00.0"; empty: it is no PCI function
+  std::array<uint8_t, 6> mac{};      // the port's own address; all zero: it has none
   size_t device_memory_bytes = 0;    // largest device memory that can be asked for; 0: none
   uint32_t max_queue_depth = 0;      // receive WQEs, send blocks, completions
   uint32_t max_scatter_entries = 0;  // per receive WQE
@@ -40,6 +42,7 @@ struct Capabilities {
   bool checksum = false;             // fills checksums on transmit, verifies them on receive
   bool vlan = false;                 // inserts and strips tags
   bool spill = false;                // ReceiveOptions::primary; no card has it today
+  bool exact_counters = true;        // PortCounters are of this port's queues, to the last frame
   uint32_t max_receive_inline = 0;   // CompletionOptions::inline_bytes; no card has it today
   int numa_node = -1;                // -1: not known
 };
@@ -134,7 +137,8 @@ struct LinkState {
   uint32_t speed_mbps = 0;
 };
 
-/// Since the port was opened. What the wire offered = received + every rx_ drop.
+/// Since the port was opened. What the wire offered = received + every rx_ drop. Without
+/// Capabilities::exact_counters they are of all who use the interface, late, and some stay zero.
 struct PortCounters {
   uint64_t rx_frames = 0, rx_bytes = 0;  // delivered to a receive queue
   uint64_t rx_no_buffer = 0;             // nothing posted
@@ -189,16 +193,16 @@ class Port {
 /// What happens to a port by itself.
 enum class PortEvent : uint8_t {
   kLinkChanged,  // see Port::link(). verbs: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR
-  kDeviceReset,  // all queues are in error and stay so: close and open again.
-                 // IBV_EVENT_DEVICE_FATAL
-  kRemoved,      // the device is gone
+  kDeviceReset,  // all queues are in error and stay so: close and open again
+  kRemoved,      // the device is gone. verbs: IBV_EVENT_DEVICE_FATAL, after which no call works
 };
 
 struct PortOptions {
   std::string name;             // the ethdev's name: how `pair:` and log lines find it
   uint32_t header_bytes = 128;  // frames' header part, for PcieClass::kHeader
   std::array<uint8_t, 6> mac{};
-  /// Called by the thread that runs the device, with no lock held. May be empty.
+  /// Called by a thread of the device's, with no lock held; not after the port is gone. May be
+  /// empty.
   std::function<void(PortEvent)> on_event = {};
 };
 

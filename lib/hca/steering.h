@@ -69,6 +69,7 @@ struct Pattern {
 
 /// Frames that have all the headers given here, each as its pattern says. All empty: every frame.
 struct Match {
+  bool untagged = false;  // only frames without any tag
   std::optional<Pattern<hw::EtherHeader>> ether;
   std::optional<Pattern<hw::VlanTag>> vlan;  // the outermost tag; ether.type is then the tag's own
   std::optional<Pattern<hw::Ipv4Header>> ipv4;

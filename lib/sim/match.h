@@ -52,8 +52,9 @@ inline bool matches(const hca::Match& match, Frame frame, const Parsed& p) {
   const bool ipv6 = p.l3_well_formed && p.l3 == T::kL3Ipv6;
   const bool udp = p.l4 == T::kL4Udp;
   const bool tcp = p.l4 != T::kL4None && !udp;
-  return agrees(match.ether, view_as<hw::EtherHeader>(frame)) &&
-         agrees(match.vlan, outer_tag(frame, p)) &&
+  const hw::VlanTag* const tag = outer_tag(frame, p);
+  return !(match.untagged && tag != nullptr) &&
+         agrees(match.ether, view_as<hw::EtherHeader>(frame)) && agrees(match.vlan, tag) &&
          agrees(match.ipv4, header_if<hw::Ipv4Header>(ipv4, frame, p.l3_offset)) &&
          agrees(match.ipv6, header_if<hw::Ipv6Header>(ipv6, frame, p.l3_offset)) &&
          agrees(match.udp, header_if<hw::UdpHeader>(udp, frame, p.l4_offset)) &&

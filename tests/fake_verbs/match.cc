@@ -107,10 +107,12 @@ constexpr Field kSmacHigh{0x00, 32}, kSmacLow{0x20, 16}, kEtherType{0x30, 16};
 constexpr Field kDmacHigh{0x40, 32}, kDmacLow{0x60, 16};
 constexpr Field kPriority{0x70, 3}, kCfi{0x73, 1}, kVlan{0x74, 12};
 constexpr Field kProtocol{0x80, 8}, kDscp{0x88, 6}, kEcn{0x8e, 2};
-constexpr Field kCustomerTag{0x90, 1}, kServiceTag{0x91, 1}, kVersion{0x93, 4};
+constexpr Field kCustomerTag{0x90, 1}, kServiceTag{0x91, 1}, kFragment{0x92, 1}, kVersion{0x93, 4};
 constexpr Field kTcpFlags{0x97, 9}, kTcpSource{0xa0, 16}, kTcpDestination{0xb0, 16};
 constexpr Field kTtl{0xd8, 8}, kUdpSource{0xe0, 16}, kUdpDestination{0xf0, 16};
 constexpr uint32_t kVersionMask = 0xf;
+constexpr uint16_t kFragmentBits =
+    hw::Ipv4Header::MoreFragments::kMask | hw::Ipv4Header::FragmentOffset::kMask;
 constexpr uint32_t kSourceAddress = 0x100 / 8, kDestinationAddress = 0x180 / 8;
 constexpr size_t kOuterBytes = 64;
 
@@ -125,6 +127,7 @@ class Outer {
   uint32_t mask(Field field) const { return get(mask_, field); }
   uint32_t value(Field field) const { return get(value_, field); }
   bool asks(Field field) const { return mask(field) != 0; }
+  bool demands(Field bit) const { return (mask(bit) & value(bit)) != 0; }
   /// Forgets the field.
   void done(Field field) {
     for (uint32_t i = field.offset; i < field.offset + field.bits; ++i)
@@ -153,7 +156,7 @@ class Outer {
 
 void read_ether(Outer& outer, hca::Match& match) {
   constexpr uint32_t kDmacByte = kDmacHigh.offset / 8, kSmacByte = kSmacHigh.offset / 8;
-  const bool tagged = outer.asks(kCustomerTag) || outer.asks(kServiceTag);
+  const bool tagged = outer.demands(kCustomerTag) || outer.demands(kServiceTag);
   if (outer.asks_bytes(kDmacByte, 6) || outer.asks_bytes(kSmacByte, 6) ||
       (outer.asks(kEtherType) && !tagged)) {
     auto& ether = ensure(match.ether);
@@ -175,7 +178,7 @@ void read_ether(Outer& outer, hca::Match& match) {
   vlan.mask.control.set(control(outer.mask(kPriority), outer.mask(kCfi), outer.mask(kVlan)));
   vlan.value.type.set(static_cast<uint16_t>(outer.value(kEtherType)));
   vlan.mask.type.set(static_cast<uint16_t>(outer.mask(kEtherType)));
-  ask_for_tag(outer.asks(kCustomerTag) ? hw::kEtherTypeVlan : hw::kEtherTypeServiceVlan, match);
+  ask_for_tag(outer.demands(kCustomerTag) ? hw::kEtherTypeVlan : hw::kEtherTypeServiceVlan, match);
 }
 
 void read_ipv4(const Outer& outer, hca::Match& match) {
@@ -285,9 +288,11 @@ int read_parameters(std::span<const std::byte> value, std::span<const std::byte>
                     hca::Match& match) {
   Outer outer(value, mask);
   const uint32_t version = version_of(outer);
-  // That there is no tag, or one of each kind, cannot be said in the model.
+  // The model knows frames with a tag of one kind, and those with none; not those without one kind.
   const uint32_t tags = outer.mask(kCustomerTag) + outer.mask(kServiceTag);
-  if (tags > outer.value(kCustomerTag) + outer.value(kServiceTag) || tags > 1) return EOPNOTSUPP;
+  const uint32_t wanted = outer.demands(kCustomerTag) + outer.demands(kServiceTag);
+  match.untagged = tags == 2 && wanted == 0;
+  if (!match.untagged && (tags > 1 || tags != wanted)) return EOPNOTSUPP;
   read_ether(outer, match);
   const bool l3 = outer.asks(kProtocol) || outer.asks(kDscp) || outer.asks(kEcn) ||
                   outer.asks(kTtl) || outer.asks_bytes(kSourceAddress, 32) || outer.asks(kVersion);
@@ -298,6 +303,10 @@ int read_parameters(std::span<const std::byte> value, std::span<const std::byte>
   }
   if (version == 4 && l3) read_ipv4(outer, match);
   if (version == 6 && l3) read_ipv6(outer, match);
+  if (outer.asks(kFragment)) {
+    if (outer.value(kFragment) != 0 || version == 0) return EOPNOTSUPP;
+    if (version == 4) ensure(match.ipv4).mask.fragment.set(kFragmentBits);
+  }
   read_ports(outer, kUdpSource, kUdpDestination, match.udp);
   read_ports(outer, kTcpSource, kTcpDestination, match.tcp);
   if (outer.asks(kTcpFlags)) {
@@ -306,13 +315,14 @@ int read_parameters(std::span<const std::byte> value, std::span<const std::byte>
     tcp.mask.offset_flags.set(static_cast<uint16_t>(outer.mask(kTcpFlags)));
   }
   for (const Field field :
-       {kSmacHigh, kSmacLow,   kEtherType,      kDmacHigh, kDmacLow,     kPriority,      kCfi,
-        kVlan,     kProtocol,  kDscp,           kEcn,      kCustomerTag, kServiceTag,    kVersion,
-        kTcpFlags, kTcpSource, kTcpDestination, kTtl,      kUdpSource,   kUdpDestination}) {
+       {kSmacHigh,   kSmacLow,   kEtherType,     kDmacHigh, kDmacLow,   kPriority,
+        kCfi,        kVlan,      kProtocol,      kDscp,     kEcn,       kCustomerTag,
+        kServiceTag, kVersion,   kFragment,      kTcpFlags, kTcpSource, kTcpDestination,
+        kTtl,        kUdpSource, kUdpDestination}) {
     outer.done(field);
   }
   outer.done_bytes(kSourceAddress, 32);
-  if (!outer.nothing_left()) return EOPNOTSUPP;  // fragments, among others
+  if (!outer.nothing_left()) return EOPNOTSUPP;
   return read_icmp(value, mask, match);
 }
 

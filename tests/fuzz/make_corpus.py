@@ -138,7 +138,8 @@ def work_requests():
 
 def device_arguments():
     lines = [
-        "hca=sim", "mode=host", "mode=split", "mode=nicmem-noinline", "mode=nicmem", "split=auto",
+        "hca=sim", "hca=verbs", "ibdev=mlx5_0",
+        "mode=host", "mode=split", "mode=nicmem-noinline", "mode=nicmem", "split=auto",
         "split=force", "split=off", "header=18", "header=512", "tx_inline=0", "tx_inline=64",
         "spill=sw", "guard=1", "promiscuous=1", "device=a", "mac=02:00:00:00:00:01", "sram=128K",
         "sram=4M", "cpu=3", "cpu=any", "cpu=none", "wire=gen", "wire=loop", "wire=pair:net_nicmem1",

@@ -35,6 +35,8 @@ Result<T> parse_word(std::string_view key, std::string_view value,
   return bad_value(key, value, accepted);
 }
 
+constexpr std::array<std::pair<std::string_view, Control>, 2> kControls = {
+    {{"sim", Control::kSim}, {"verbs", Control::kVerbs}}};
 constexpr std::array<std::pair<std::string_view, Mode>, 4> kModes = {{
     {"host", Mode::kHost},
     {"split", Mode::kSplit},
@@ -63,9 +65,7 @@ Result<std::array<uint8_t, 6>> parse_mac(std::string_view value) {
 Result<bool> take(Devargs& args, std::optional<uint32_t>& tx_inline, const std::string& key,
                   const std::string& value) {
   if (key == "hca") {
-    NM_TRY(args.hca,
-           parse_word<std::string>(
-               key, value, std::array{std::pair<std::string_view, std::string>{"sim", "sim"}}));
+    NM_TRY(args.hca, parse_word(key, value, kControls));
   } else if (key == "mode") {
     NM_TRY(args.mode, parse_word(key, value, kModes));
   } else if (key == "split") {

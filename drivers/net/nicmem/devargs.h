@@ -15,6 +15,12 @@
 
 namespace nicmem::pmd {
 
+/// What drives the device.
+enum class Control : uint8_t {
+  kSim,    // the model
+  kVerbs,  // rdma-core: a ConnectX
+};
+
 /// Where a received frame is placed, and whether transmit inlines the header. The published
 /// configurations: host, split, nmNFV- and nmNFV. [Pismenny, ASPLOS'22, section 6]
 enum class Mode : uint8_t {
@@ -43,7 +49,7 @@ inline constexpr uint32_t kLeastPosted = 8;  // as the shortest ring
 inline constexpr uint32_t kMostPosted = 32768;
 
 struct Devargs {
-  std::string hca = "sim";
+  Control hca = Control::kSim;
   Mode mode = Mode::kNicmem;
   Split split = Split::kAuto;
   Spill spill = Spill::kSoftware;

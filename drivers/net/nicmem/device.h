@@ -17,6 +17,7 @@ namespace nicmem::pmd {
 
 struct Device {
   std::string name;
+  Control control = Control::kSim;
   std::unique_ptr<hca::Hca> hca;
   bool stepped = false;  // has no clock of its own: rte_pmd_nicmem_step() runs it
   hca::Domain domain{};

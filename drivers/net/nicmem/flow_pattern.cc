@@ -205,25 +205,15 @@ class PatternReader {
     return {};
   }
 
-  /// has_vlan=1 is a tag with anything in it. has_vlan=0 needs a type that is no tag's, because the
-  /// device has no match for "without a header".
+  /// has_vlan=1 is a tag with anything in it.
   FlowResult<void> settle_tag() {
     if (!tagged_) return {};
-    if (*tagged_) {
-      if (!match_.vlan) match_.vlan.emplace();
-      return {};
-    }
-    if (match_.vlan)
+    if (*tagged_ && !match_.vlan) match_.vlan.emplace();
+    match_.untagged = !*tagged_;
+    if (match_.untagged && match_.vlan)
       return refuse(EINVAL, RTE_FLOW_ERROR_TYPE_ITEM, ether_item_,
                     "has_vlan is 0, and a vlan item: accepted: one of them");
-    auto& [value, mask] = *match_.ether;
-    if (mask.type.get() == 0 && (match_.ipv4 || match_.ipv6)) {
-      value.type.set(match_.ipv4 ? hw::kEtherTypeIpv4 : hw::kEtherTypeIpv6);
-      mask.type = kWhole16;
-    }
-    if (mask.type == kWhole16) return {};
-    return refuse(ENOTSUP, RTE_FLOW_ERROR_TYPE_ITEM_MASK, ether_item_,
-                  "has_vlan 0: accepted: with a whole type, or with ipv4 or ipv6");
+    return {};
   }
 
   hca::Match match_;

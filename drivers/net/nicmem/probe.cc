@@ -25,6 +25,9 @@ Result<std::unique_ptr<Port>> make_port(const std::string& name, const char* tex
   else
     rte_eth_random_addr(port->mac.addr_bytes);
   NM_TRY_VOID(open_device(*port));
+  const std::array<uint8_t, 6>& own = port->device->hca->capabilities().mac;
+  if (!port->args.mac && own != std::array<uint8_t, 6>{})
+    std::memcpy(port->mac.addr_bytes, own.data(), own.size());
   return port;
 }
 
@@ -162,7 +165,8 @@ RTE_INIT(nicmem_register) {
 RTE_PMD_EXPORT_NAME(net_nicmem, __COUNTER__);
 RTE_PMD_REGISTER_PARAM_STRING(
     net_nicmem,
-    "hca=sim mode=host|split|nicmem-noinline|nicmem header=<18-512> "
+    "hca=sim|verbs ibdev=<name or PCI address> mode=host|split|nicmem-noinline|nicmem "
+    "header=<18-512> "
     "split=auto|force|off tx_inline=<0|18-512> spill=sw|hw min_posted=auto|<8-32768> guard=0|1 "
     "promiscuous=0|1 device=<name> mac=<address> sram=<size> numa=<node> "
     "wire=gen|loop|pair:<name>|ethdev:<name> cpu=<n>|any|none gen_size=<60-16384>|imix "

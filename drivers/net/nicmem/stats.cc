@@ -58,6 +58,11 @@ hca::PortCounters device_counters(const Port& port) {
   return port.hca ? port.hca->counters() : port.counters_base;
 }
 
+/// A card counts for all who use it, and some time later.
+bool counts_exactly(const Port& port) {
+  return port.device && port.device->hca->capabilities().exact_counters;
+}
+
 RxCounters sum_rx(const rte_eth_dev* dev) {
   RxCounters sum = port_of(dev).rx_retired;
   for_each_rx(dev, [&sum](uint16_t, const RxQueueConfig& queue) { add(sum, counted(queue)); });
@@ -231,6 +236,7 @@ uint64_t good(const TxCounters& tx) {
 /// completions never came.
 void count_unseen(rte_eth_dev* dev) {
   Port& port = port_of(dev);
+  if (!counts_exactly(port)) return;
   const RxCounters rx = sum_rx(dev);
   const uint64_t seen = rx.packets + rx.no_mbuf + rx.stopped + rx.stuck;
   const uint64_t delivered = device_counters(port).rx_frames - port.counters_base.rx_frames;
@@ -243,6 +249,7 @@ void count_unseen(rte_eth_dev* dev) {
 /// The device knows how far it came: what the driver gave it and it did not take is lost.
 void count_unsent(rte_eth_dev* dev) {
   Port& port = port_of(dev);
+  if (!counts_exactly(port)) return;
   const hca::PortCounters now = device_counters(port);
   const TxCounters tx = sum_tx(dev);
   const uint64_t given = good(tx);

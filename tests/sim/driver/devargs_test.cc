@@ -96,7 +96,7 @@ struct Bad {
 
 TEST(DriverDevargs, BadValuesAreErrorsThatNameKeyValueAndWhatIsAccepted) {
   const Bad all[] = {
-      {"hca=verbs", "sim"},
+      {"hca=card", "sim, verbs"},
       {"mode=fast", "host, split, nicmem-noinline, nicmem"},
       {"mode=", "host, split"},
       {"header=17", "18..512"},
