@@ -37,7 +37,7 @@ int main(int argc, char**) {
 }
 """
 INSTALLED = """
-bin/nicmem-demo bin/nicmem-hello bin/nicmem-hello-c bin/nicmem-l3fwd
+bin/nicmem-demo bin/nicmem-hello bin/nicmem-hello-c bin/nicmem-info bin/nicmem-l3fwd
 include/nicmem/base/bits.h include/nicmem/base/check.h include/nicmem/base/core.h
 include/nicmem/base/endian.h include/nicmem/base/result.h include/nicmem/base/units.h
 include/nicmem/hca/hca.h include/nicmem/hca/steering.h
@@ -48,7 +48,8 @@ include/nicmem/hw/udp.h
 include/nicmem/nicmem/copy.h include/nicmem/nicmem/errno.h include/nicmem/nicmem/heap.h
 include/nicmem/nicmem/memory.h include/nicmem/nicmem/nicmem.h include/nicmem/nicmem/region.h
 include/nicmem/rte_pmd_nicmem.h include/nicmem/rte_pmd_nicmem.hpp
-LIB/libnicmem.a LIB/libnicmem_base.a LIB/libnicmem_dpdk.a LIB/pkgconfig/nicmem.pc
+LIB/libnicmem.a LIB/libnicmem_base.a LIB/libnicmem_dpdk.a LIB/nicmem/nicmem_verbs.so
+LIB/pkgconfig/nicmem.pc
 PMD/librte_net_nicmem.so
 """.split()
 
@@ -174,6 +175,13 @@ class Install(unittest.TestCase):
                     text=True, capture_output=True, timeout=programs.PATIENCE_S)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn("hello from the card's own memory", done.stdout)
+
+    def test_nicmem_info_opens_the_installed_piece(self):
+        folder = self.at(self.lib / "nicmem")
+        done = subprocess.run([self.at(self.prefix / "bin" / "nicmem-info"), "--json"], text=True,
+                              capture_output=True, env=os.environ | {"NICMEM_LIBRARY_DIR": folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(str(folder), json.loads(done.stdout)["no_cards"])
 
     def test_stock_testpmd_loads_the_installed_driver(self):
         arguments = programs.eal("inst", 256, "0,1")

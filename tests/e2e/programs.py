@@ -6,12 +6,20 @@ import pathlib
 import re
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 
 from captures import REPO
 
+sys.path.append(str(REPO / "tests" / "fake_verbs"))
+import make_sysfs  # noqa: E402
+
 PATIENCE_S = 60  # for anything to happen; never a measure of speed
+ON_CARD = os.environ.get("NM_E2E_HCA") == "verbs"  # every port a card's: the fake libibverbs'
+# What the driver itself understands; all else is about the device.
+DRIVER_KEYS = {"mode", "split", "header", "tx_inline", "spill", "min_posted", "promiscuous", "mac"}
 
 
 def build():
@@ -38,6 +46,39 @@ def stock(*command):
     return ["env", f"LD_PRELOAD={':'.join(runtimes)}", "ASAN_OPTIONS=detect_leaks=0", *command]
 
 
+class FakeCards:
+    """Ports of the model's, made ports of cards that the fake libibverbs has: `vdevs` as they are
+    to be given, and `environment` for the program."""
+
+    def __init__(self, vdevs):
+        self.vdevs, cards = [], []
+        for vdev in vdevs:
+            name, *arguments = vdev.split(",")
+            if not name.startswith("net_nicmem"):
+                self.vdevs.append(vdev)
+                continue
+            keys = [argument.split("=")[0] for argument in arguments]
+            card = f"mlx5_{len(cards)}"
+            ours = [a for a, key in zip(arguments, keys) if key in DRIVER_KEYS]
+            its = [a for a, key in zip(arguments, keys) if key not in DRIVER_KEYS]
+            self.vdevs.append(",".join([name, "hca=verbs", f"ibdev={card}", *ours]))
+            cards.append(",".join([card, *its, "unmatched=wait"]))
+        self.folder = tempfile.TemporaryDirectory()
+        make_sysfs.make(self.folder.name, {f"mlx5_{i}": "" for i in range(len(cards))})
+        self.report = pathlib.Path(self.folder.name, "report")
+        self.environment = {
+            "NM_FAKE_VERBS": ";".join(cards), "NM_FAKE_VERBS_SYSFS": self.folder.name,
+            "NM_FAKE_VERBS_REPORT": str(self.report),
+            "LD_PRELOAD": str(build() / "tests" / "fake_verbs" / "libfake_verbs.so")}
+
+    def left_over(self):
+        """Objects that the program has not destroyed; None if it has not ended in order."""
+        if not self.report.exists():
+            return None
+        said = dict(line.split(" ", 1) for line in self.report.read_text().splitlines())
+        return int(said["leaked"]) + int(said["live"])
+
+
 def eal(prefix, memory=512, lcores="0,1"):
     return ["-l", lcores, "--no-huge", "-m", str(memory), "--no-pci", "--file-prefix",
             f"{prefix}{os.getpid()}", "-d", driver()]
@@ -51,13 +92,17 @@ class Testpmd:
     def __init__(self, vdevs, app=(), memory=512, eal_arguments=None, command=None):
         """`command`: all of the command, in place of the one that is made of the others."""
         Testpmd.count += 1
+        self.cards = FakeCards(vdevs) if ON_CARD and command is None else None
+        if self.cards:
+            vdevs = self.cards.vdevs
         if command is None:
             command = stock("stdbuf", "-oL", "dpdk-testpmd",
                             *(eal_arguments or eal(f"e2e{Testpmd.count}-", memory)))
             for vdev in vdevs:
                 command += ["--vdev", vdev]
             command += ["--", "-i", *app]
-        self.process = subprocess.Popen(command, cwd=REPO, stdin=subprocess.PIPE,
+        environment = os.environ | (self.cards.environment if self.cards else {})
+        self.process = subprocess.Popen(command, cwd=REPO, env=environment, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         text=True, errors="replace")
         self.output = ""
@@ -119,6 +164,8 @@ class Testpmd:
         """Ends it without a word, if a test has left it behind."""
         self.process.kill()
         self.process.communicate()
+        if self.cards:
+            self.cards.folder.cleanup()
 
     def quit(self):
         try:
@@ -127,6 +174,9 @@ class Testpmd:
             self.process.kill()
             rest, _ = self.process.communicate()
         self.output += rest.replace("\r", "")
+        if self.cards and self.process.returncode == 0 and self.cards.left_over() != 0:
+            self.output += f"objects left on the card: {self.cards.left_over()}\n"
+            return "leaked"
         return self.process.returncode
 
 
@@ -179,6 +229,16 @@ def problems_of(x, offered=None, dropped=None, in_flight=None):
     for name in NEVER:
         check(name, x[name], 0)
     return found
+
+
+def no_namespaces():
+    """Why no interfaces can be made in a namespace of our own; empty: they can."""
+    probe = ["unshare", "-Urn", "ip", "link", "add", "nmv", "type", "veth", "peer", "name", "nmp"]
+    try:
+        done = subprocess.run(probe, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        return str(error)
+    return "" if done.returncode == 0 else f"namespaces (-Urn) and veth: {done.stderr.strip()}"
 
 
 def telemetry(prefix, command):

@@ -189,7 +189,7 @@ class Refused(unittest.TestCase):
     CASES = {
         "colour=blue": ["unknown argument 'colour'", "mode", "sram"],
         "mode=fast": ["mode=fast", "host, split, nicmem-noinline, nicmem"],
-        "hca=verbs": ["hca=verbs", "sim"],
+        "hca=card": ["hca=card", "sim, verbs"],
         "header=17": ["header=17", "18..512"],
         "header=513": ["header=513", "18..512"],
         "tx_inline=5": ["tx_inline=5", "18..512"],
