@@ -19,7 +19,8 @@ import make_sysfs  # noqa: E402
 PATIENCE_S = 60  # for anything to happen; never a measure of speed
 ON_CARD = os.environ.get("NM_E2E_HCA") == "verbs"  # every port a card's: the fake libibverbs'
 # What the driver itself understands; all else is about the device.
-DRIVER_KEYS = {"mode", "split", "header", "tx_inline", "spill", "min_posted", "promiscuous", "mac"}
+DRIVER_KEYS = {"mode", "split", "header", "tx_inline", "spill", "min_posted", "promiscuous", "mac",
+               "guard"}
 
 
 def build():
