@@ -3,29 +3,13 @@
 
 #include <rte_errno.h>
 
-#include <cerrno>
 #include <cstdlib>
+
+#include "base/error_number.h"
 
 namespace nicmem::dpdk {
 
-Code from_rte(int rc) {
-  switch (std::abs(rc)) {
-    case EINVAL:
-      return Code::kInvalidArgument;
-    case ENODEV:
-    case ENOENT:
-      return Code::kNotFound;
-    case ENOMEM:
-    case ENOSPC:
-      return Code::kExhausted;
-    case ENOTSUP:
-      return Code::kUnsupported;
-    case EIO:
-      return Code::kDevice;
-    default:
-      return Code::kSystem;
-  }
-}
+Code from_rte(int rc) { return from_errno(std::abs(rc)); }
 
 tl::unexpected<Error> fail_rte(const std::string& what, int rc) {
   const int number = std::abs(rc);

@@ -5,25 +5,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/error_number.h"
+
 namespace nicmem::hca_verbs {
 namespace {
-
-Code code_of(int error) {
-  switch (error) {
-    case EINVAL:
-      return Code::kInvalidArgument;
-    case ENOMEM:
-    case ENOSPC:
-      return Code::kExhausted;
-    case EOPNOTSUPP:
-    case ENOSYS:
-      return Code::kUnsupported;
-    case EIO:
-      return Code::kDevice;
-    default:
-      return Code::kSystem;
-  }
-}
 
 const char* remedy(int error) {
   switch (error) {
@@ -45,7 +30,7 @@ void say_if_failed(const char* what, int error) {
 }  // namespace
 
 tl::unexpected<Error> verbs_error(const std::string& what, int error) {
-  return fail(code_of(error), what + ": " + std::strerror(error) + remedy(error), error);
+  return fail(from_errno(error), what + ": " + std::strerror(error) + remedy(error), error);
 }
 
 Result<void> check(const std::string& what, int error) {
